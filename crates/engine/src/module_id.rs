@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use warpcc_cache::{Digest, Hashing, KeySink};
-use warpcc_plan::{Arg, FileId, Step, Tool, overlap};
+use warpcc_plan::{Arg, FileId, Step, Tool, prediction};
 
 use crate::artifact::Artifacts;
 use crate::context::RunContext;
@@ -12,7 +12,7 @@ use crate::context::RunContext;
 /// With no external function to name a module after, a front end ends its id in the CRC-32 of its directory and its
 /// process id. Returns an id that is made from the inputs instead; `None` for an id that can stay.
 fn lasting(id: &str, step: &Step, artifacts: &Artifacts<'_>) -> Option<String> {
-    if id.is_empty() || overlap::is_lasting_module_id(id) {
+    if id.is_empty() || prediction::is_lasting_module_id(id) {
         return None;
     }
     let (head, _) = id.trim_end().rsplit_once('_')?;

@@ -3,7 +3,7 @@
 
 use std::cell::{Cell, RefCell};
 
-use warpcc_plan::{Transcript, overlap};
+use warpcc_plan::{Transcript, overlap, prediction};
 
 use super::*;
 
@@ -216,7 +216,7 @@ fn a_step_without_a_verdict_ends_the_run() {
 #[test]
 fn another_module_id_needs_another_plan() {
     let mut graph = plan();
-    overlap::predict_module_id(&mut graph, "_00000000_4_a_cu_12345678");
+    prediction::predict_module_id(&mut graph, "_00000000_4_a_cu_12345678");
     assert_eq!(graph.assumed.len(), 1);
     for confirms in [true, false] {
         let runner = FakeRunner::new(&graph);
@@ -231,9 +231,9 @@ fn another_module_id_needs_another_plan() {
 fn plan_with_a_stub(early: bool) -> (TaskGraph, usize, usize) {
     let mut graph = plan();
     if early {
-        overlap::make_stub_early(&mut graph);
+        prediction::make_stub_early(&mut graph);
     } else {
-        overlap::predict_stub(&mut graph, "a stub");
+        prediction::predict_stub(&mut graph, "a stub");
     }
     assert_eq!(graph.assumed.len(), 1);
     let compile = step_of(&graph, Tool::HostAssembly);

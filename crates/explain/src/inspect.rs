@@ -15,11 +15,12 @@ mod module_id;
 mod object;
 mod preprocessed;
 mod ptx;
+mod section_names;
 mod stub;
 
 use warpcc_plan::{Arg, FileId, Part, Step, TaskGraph, Tool};
 
-use crate::explanation::{Block, NamedValue};
+use crate::block::{Block, NamedValue};
 
 use facts::{count, lines_of};
 pub use known::{Known, UserSource};

@@ -8,6 +8,8 @@
 //! Statements about nvcc were checked on CUDA 13.0 and 13.5; a file in another shape is described more briefly, never
 //! with a guess.
 
+mod block;
+mod columns;
 mod explanation;
 mod inspect;
 pub mod markdown;
@@ -17,8 +19,9 @@ mod recorder;
 pub mod text;
 mod tool_docs;
 
+pub use block::{Block, Line, NamedValue, Table};
 pub use explanation::{
-    Block, CommandOutcome, Explanation, FORMAT, FileExplanation, FileState, Line, NamedValue,
-    OptionRow, ReadFile, Role, StepExplanation, Table, TreeRow, Variable,
+    CommandOutcome, Explanation, FORMAT, FileExplanation, FileState, OptionRow, ReadFile, Role,
+    StepExplanation, TreeRow, Variable,
 };
 pub use recorder::{ObservedCall, Recorder, StepRun};

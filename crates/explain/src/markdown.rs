@@ -2,9 +2,8 @@
 
 use std::io::{self, Write};
 
-use crate::explanation::{
-    Block, CommandOutcome, Explanation, FileExplanation, StepExplanation, Table,
-};
+use crate::block::{Block, Table};
+use crate::explanation::{CommandOutcome, Explanation, FileExplanation, StepExplanation};
 
 /// The placeholder for a value that differs between machines.
 const VARIES: &str = "…";
@@ -202,7 +201,7 @@ fn code(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::explanation::NamedValue;
+    use crate::block::NamedValue;
 
     #[test]
     fn varying_values_are_left_out() {

@@ -2,9 +2,10 @@
 
 use std::io::{self, Write};
 
+use crate::block::{Block, Line, Table};
+use crate::columns::{aligned, cell, is_number, letters, wrap};
 use crate::explanation::{
-    Block, CommandOutcome, Explanation, FileExplanation, FileState, Line, Role, StepExplanation,
-    Table, quoted, size,
+    CommandOutcome, Explanation, FileExplanation, FileState, Role, StepExplanation, quoted, size,
 };
 
 /// Whether to use colours.
@@ -357,101 +358,6 @@ impl Page<'_> {
     }
 }
 
-fn cell(row: &[String], column: usize) -> &str {
-    row.get(column).map_or("", String::as_str)
-}
-
-fn letters(text: &str) -> usize {
-    text.chars().count()
-}
-
-fn is_number(text: &str) -> bool {
-    text.bytes()
-        .all(|b| b.is_ascii_digit() || matches!(b, b',' | b'-'))
-}
-
-fn aligned(cells: &[&str], widths: &[usize], numeric: &[bool]) -> String {
-    let mut line = String::new();
-    for ((cell, width), right) in cells.iter().zip(widths).zip(numeric) {
-        let gap = " ".repeat(width.saturating_sub(letters(cell)));
-        match right {
-            true => line.push_str(&format!("{gap}{cell}  ")),
-            false => line.push_str(&format!("{cell}{gap}  ")),
-        }
-    }
-    line.trim_end().to_owned()
-}
-
-/// Lines of at most `width` letters, those after the first behind `hang` spaces. A word that is
-/// longer stands alone: cut, it could not be copied.
-fn wrap(text: &str, width: usize, hang: usize) -> Vec<String> {
-    let mut lines = Vec::new();
-    let mut line = String::new();
-    let mut empty = true;
-    for (at, word) in text.split(' ').enumerate() {
-        if at > 0 && !empty && letters(&line) + 1 + letters(word) > width {
-            lines.push(line.trim_end().to_owned());
-            line = " ".repeat(hang);
-            empty = true;
-        } else if at > 0 && (!empty || lines.is_empty()) {
-            line.push(' ');
-        }
-        line.push_str(word);
-        empty &= word.is_empty();
-    }
-    lines.push(line.trim_end().to_owned());
-    lines
-}
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn text_is_wrapped_between_words() {
-        assert_eq!(wrap("one two three", 8, 2), ["one two", "  three"]);
-        assert_eq!(wrap("a-very-long-word b", 4, 0), ["a-very-long-word", "b"]);
-        assert_eq!(wrap("name    value", 40, 0), ["name    value"]);
-        assert_eq!(wrap("", 10, 0), [""]);
-    }
-
-    #[test]
-    fn a_table_is_wrapped_in_its_last_column_or_becomes_records() {
-        let shown = |width, first: &str| {
-            let rows = vec![vec![first.to_owned(), "word ".repeat(12), String::new()]];
-            let table = Block::table("T", &["name", "value", "nothing"], rows);
-            let mut out = Vec::new();
-            let form = Form {
-                width,
-                tint: Tint::Plain,
-            };
-            let mut page = Page {
-                form,
-                out: &mut out,
-            };
-            page.block(&table).expect("memory");
-            String::from_utf8(out).expect("text")
-        };
-        let whole = shown(100, "a");
-        assert!(whole.contains("\n    a     word word"), "{whole}");
-        assert_eq!(whole.lines().count(), 4, "{whole}");
-        assert!(!whole.contains("nothing"));
-        let wrapped = shown(50, "a");
-        assert!(wrapped.contains("\n          word"), "{wrapped}");
-        let records = shown(50, "a-name-that-leaves-no-room");
-        assert!(records.contains("\n    - name   a-name"), "{records}");
-    }
-
-    #[test]
-    fn colours_only_when_asked_for() {
-        let explanation = Explanation {
-            command: vec!["nvcc".into()],
-            ..Explanation::default()
-        };
-        for (tint, expected) in [(Tint::Plain, false), (Tint::Colours, true)] {
-            let mut out = Vec::new();
-            write(&explanation, Form { width: 80, tint }, &mut out).expect("memory");
-            assert_eq!(out.contains(&0x1b), expected);
-        }
-    }
-}
+#[path = "text_tests.rs"]
+mod tests;

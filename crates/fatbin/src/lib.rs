@@ -28,6 +28,7 @@ mod source;
 mod thin;
 mod thin_elf;
 mod thin_pointers;
+mod thin_segments;
 mod toolkit;
 mod verdict;
 

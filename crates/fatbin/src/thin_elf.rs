@@ -13,18 +13,15 @@
 use std::ops::Range;
 
 use object::LittleEndian;
-use object::elf::{
-    ET_REL, FileHeader64, PT_INTERP, PT_LOAD, PT_PHDR, ProgramHeader64, SHT_NOBITS, SHT_NULL,
-};
-use object::read::elf::{FileHeader, ProgramHeader, SectionHeader};
+use object::elf::{ET_REL, FileHeader64, PT_INTERP, PT_LOAD, PT_PHDR, SHT_NOBITS, SHT_NULL};
+use object::read::elf::{FileHeader, SectionHeader};
 
 use crate::bytes::{put_u16, put_u64};
 use crate::rewritten::Rewritten;
 use crate::thin_pointers::Pointers;
+use crate::thin_segments::{SEGMENT, Segment, split};
 
 const E: LittleEndian = LittleEndian;
-/// Bytes of a program header.
-const SEGMENT: u64 = 56;
 /// Offsets in the ELF header, a section header and a program header.
 const E_PHOFF: usize = 0x20;
 const E_SHOFF: usize = 0x28;
@@ -54,19 +51,6 @@ struct Packed {
     range: Range<u64>,
     /// Where what is used ends, in the file.
     used: u64,
-}
-
-/// A segment as numbers, in the order of its fields after the type and the flags.
-#[derive(Clone, Copy)]
-struct Segment {
-    kind: u32,
-    flags: u32,
-    offset: u64,
-    address: u64,
-    physical: u64,
-    in_file: u64,
-    in_memory: u64,
-    align: u64,
 }
 
 /// Puts the containers into `file`.
@@ -322,39 +306,6 @@ fn cut_segments(
     Ok(holes)
 }
 
-/// Takes a hole out of the loaded segment it is in.
-fn split(segments: &mut Vec<Segment>, hole: &Range<u64>) -> Result<(), String> {
-    let touched: Vec<usize> = (0..segments.len())
-        .filter(|index| {
-            let s = &segments[*index];
-            s.offset < hole.end && s.offset.saturating_add(s.in_file) > hole.start
-        })
-        .collect();
-    let [index] = touched[..] else {
-        return Err("more than one segment covers them".to_owned());
-    };
-    let whole = segments[index];
-    let ends = whole.offset + whole.in_file;
-    if whole.kind != PT_LOAD.0 || whole.offset >= hole.start || ends < hole.end {
-        return Err("they are not inside of one loaded segment".to_owned());
-    }
-    let skipped = hole.end - whole.offset;
-    segments[index].in_file = hole.start - whole.offset;
-    segments[index].in_memory = hole.start - whole.offset;
-    if whole.in_memory > skipped {
-        let rest = Segment {
-            offset: hole.end,
-            address: whole.address + skipped,
-            physical: whole.physical + skipped,
-            in_file: whole.in_file - skipped,
-            in_memory: whole.in_memory - skipped,
-            ..whole
-        };
-        segments.insert(index + 1, rest);
-    }
-    Ok(())
-}
-
 /// Where an offset of the old file is in the new one.
 fn moved(offset: u64, holes: &[Range<u64>]) -> u64 {
     let before = holes.iter().filter(|hole| hole.end <= offset);
@@ -390,86 +341,6 @@ fn shift_sections(
     Ok(())
 }
 
-impl Segment {
-    fn read(header: &ProgramHeader64<LittleEndian>) -> Self {
-        Self {
-            kind: header.p_type(E).0,
-            flags: header.p_flags(E).0,
-            offset: header.p_offset(E),
-            address: header.p_vaddr(E),
-            physical: header.p_paddr(E),
-            in_file: header.p_filesz(E),
-            in_memory: header.p_memsz(E),
-            align: header.p_align(E),
-        }
-    }
-
-    fn is_sane(&self, file: u64) -> bool {
-        let fits = |from: u64, length: u64, end: u64| {
-            from.checked_add(length).is_some_and(|sum| sum <= end)
-        };
-        // Notes of the linker may say anything about memory, but not about the file.
-        let loaded = self.kind != PT_LOAD.0 || self.in_memory >= self.in_file;
-        fits(self.offset, self.in_file, file)
-            && fits(self.address, self.in_memory, u64::MAX)
-            && fits(self.physical, self.in_memory, u64::MAX)
-            && loaded
-    }
-
-    fn write(&self, bytes: &mut [u8], at: u64) {
-        let words = [
-            u64::from(self.kind) | u64::from(self.flags) << 32,
-            self.offset,
-            self.address,
-            self.physical,
-            self.in_file,
-            self.in_memory,
-            self.align,
-        ];
-        for (word, index) in words.iter().zip(0_u64..) {
-            put_u64(bytes, (at + index * 8) as usize, *word);
-        }
-    }
-}
-
 #[cfg(test)]
-mod tests {
-    use super::place;
-    use crate::container::Section;
-    use crate::rewritten::Rewritten;
-
-    #[test]
-    fn containers_that_do_not_fit_are_an_error() {
-        let file = concat!(
-            env!("CARGO_MANIFEST_DIR"),
-            "/../../fuzz/corpus/fatbin-host/two-sections-in-one-place"
-        );
-        // The header is not in it: an object for x86-64, six sections, the second with the names.
-        let mut header = [0; 64];
-        header[..7].copy_from_slice(b"\x7fELF\x02\x01\x01");
-        for (at, byte) in [(0x10, 1), (0x12, 62), (0x14, 1), (0x28, 64), (0x34, 64)] {
-            header[at] = byte;
-        }
-        for (at, byte) in [(0x3a, 64), (0x3c, 6), (0x3e, 1)] {
-            header[at] = byte;
-        }
-        let file = [&header[..], &std::fs::read(file).expect("readable")].concat();
-        let container = |offset: u64, length| Rewritten {
-            section: Section::Loaded,
-            offset,
-            size: 160,
-            bytes: vec![0; length],
-        };
-        for (containers, part) in [
-            // As two sections in one place would give it.
-            (vec![container(560, 96), container(560, 96)], "do not fit"),
-            (vec![container(560, 200)], "do not fit"),
-            (vec![container(568, 96), container(576, 96)], "do not fit"),
-            // It fits into both sections.
-            (vec![container(560, 96)], "sections 2 and 3 overlap"),
-        ] {
-            let said = place(&file, &containers).expect_err("it does not fit");
-            assert!(said.contains(part), "{said}");
-        }
-    }
-}
+#[path = "thin_elf_tests.rs"]
+mod tests;

@@ -131,6 +131,17 @@ impl TaskGraph {
         matches!(step.tool, Tool::HostCompile | Tool::HostAssembly) && step.reads.iter().any(is_own)
     }
 
+    /// Adds an intermediate file.
+    pub(crate) fn add_temporary(&mut self, path: String, writer: Option<usize>) -> FileId {
+        let id = FileId(u32::try_from(self.files.len()).unwrap_or(u32::MAX));
+        self.files.push(PlanFile {
+            path,
+            kind: FileKind::Temp,
+            writer,
+        });
+        id
+    }
+
     /// Puts a step in at `at`; later steps move back by one.
     pub(crate) fn insert_step(&mut self, at: usize, step: Step) {
         for file in &mut self.files {

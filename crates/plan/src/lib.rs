@@ -17,6 +17,7 @@ pub mod lines;
 pub mod options;
 pub mod outputs;
 pub mod overlap;
+pub mod prediction;
 pub mod source_names;
 pub mod step;
 pub mod tools;

@@ -6,14 +6,11 @@
 //! comment line; when the fat binary is there, its numbers take that line's place
 //! ([`splice`]) and the text is assembled. Then ptxas and the host compiler run side by side, and
 //! a change of device code alone compiles no host code.
-//!
-//! [`predict_module_id`]: cicc reads from cudafe++ only the module id. With the id of the last
-//! time it need not wait; the id that cudafe++ then writes decides whether the result counts.
 
-use crate::assumed::{Assumed, Expected, Prepared};
+use crate::assumed::Prepared;
 use crate::gcc_options::{is_gcc, is_known};
 use crate::graph::TaskGraph;
-use crate::step::{Arg, FileId, FileKind, Part, PlanFile, Program, Step, Tool};
+use crate::step::{Arg, FileId, FileKind, Part, Program, Step, Tool};
 
 /// The line that the fat binary's numbers replace. A comment to the assembler.
 const MARK: &str = "# the fat binary goes here";
@@ -73,7 +70,7 @@ fn split(graph: &mut TaskGraph, at: usize) {
     };
     // The real one goes next door, so that its place is free for the stand-in.
     let path = graph.file(fatbin).path.clone();
-    let stand_in = add_file(graph, path.clone(), None);
+    let stand_in = graph.add_temporary(path.clone(), None);
     let name = path.rsplit('/').next().unwrap_or(&path).to_owned();
     graph.files[fatbin.0 as usize].path = format!("{}real/{name}", graph.private);
     graph.prepared.push(Prepared {
@@ -89,7 +86,7 @@ fn split(graph: &mut TaskGraph, at: usize) {
             .unwrap_or(path);
         format!("{}.s", source.strip_suffix(".cpp").unwrap_or(&source))
     };
-    let assembly = add_file(graph, assembly_path, Some(at));
+    let assembly = graph.add_temporary(assembly_path, Some(at));
     let output = original.writes.first().copied();
     let mut compile = original.clone();
     compile.tool = Tool::HostAssembly;
@@ -129,16 +126,6 @@ fn split(graph: &mut TaskGraph, at: usize) {
     graph.steps[at] = compile;
     graph.insert_step(at + 1, assemble);
     graph.files[assembly.0 as usize].writer = Some(at);
-}
-
-fn add_file(graph: &mut TaskGraph, path: String, writer: Option<usize>) -> FileId {
-    let id = FileId(u32::try_from(graph.files.len()).unwrap_or(u32::MAX));
-    graph.files.push(PlanFile {
-        path,
-        kind: FileKind::Temp,
-        writer,
-    });
-    id
 }
 
 /// The C form of a fat binary with the mark in place of its numbers, as 13.5's fatbinary writes it.
@@ -215,196 +202,6 @@ fn take_apart(text: &str) -> Option<(String, String)> {
         }
     }
     Some((frame, numbers))
-}
-
-/// The name under which a module id is remembered: the arguments from which cudafe++ makes it.
-pub fn module_id_subject(graph: &TaskGraph) -> Option<Vec<String>> {
-    let step = graph.steps.iter().find(|s| s.tool == Tool::CudaFe)?;
-    let one = graph
-        .steps
-        .iter()
-        .filter(|s| s.tool == Tool::CudaFe)
-        .count()
-        == 1;
-    let value = |flag: &str| {
-        let at = step.args.iter().position(|a| a.as_text() == Some(flag))?;
-        step.args.get(at + 1)?.as_text().map(str::to_owned)
-    };
-    let subject = vec![
-        value("--orig_src_path_name")?,
-        value("--orig_src_file_name")?,
-    ];
-    (one && module_id_file(graph).is_some()).then_some(subject)
-}
-
-/// The module id file, where one cudafe++ writes it and ciccs read it.
-pub fn module_id_file(graph: &TaskGraph) -> Option<FileId> {
-    let writer = graph.steps.iter().find(|s| s.tool == Tool::CudaFe)?;
-    let read = |id: &FileId| {
-        graph
-            .steps
-            .iter()
-            .any(|s| s.tool == Tool::Cicc && s.reads.contains(id))
-    };
-    writer
-        .writes
-        .iter()
-        .copied()
-        .find(|id| graph.file(*id).path.ends_with(".module_id") && read(id))
-}
-
-/// Whether an id can be the same next time: with no external function to be named after it holds
-/// cudafe++'s process id (NVCC_FACTS).
-pub fn is_lasting_module_id(id: &str) -> bool {
-    let mut parts = id.trim_end().rsplit('_');
-    let (last, before) = (
-        parts.next().unwrap_or_default(),
-        parts.next().unwrap_or_default(),
-    );
-    let is_process = !last.is_empty() && last.bytes().all(|b| b.is_ascii_digit());
-    let is_checksum = before.len() == 8 && before.bytes().all(|b| b.is_ascii_hexdigit());
-    !(id.is_empty() || is_process && is_checksum)
-}
-
-/// Lets every cicc start on `id`, to be confirmed by what cudafe++ writes.
-pub fn predict_module_id(graph: &mut TaskGraph, id: &str) {
-    let Some(actual) = module_id_file(graph) else {
-        return;
-    };
-    if graph.private.is_empty() {
-        return;
-    }
-    let name = graph.file(actual).name().to_owned();
-    let predicted = add_file(
-        graph,
-        format!("{}real/predicted.{name}", graph.private),
-        None,
-    );
-    graph.prepared.push(Prepared {
-        file: predicted,
-        text: id.to_owned(),
-    });
-    graph.assumed.push(Assumed {
-        file: actual,
-        expected: Expected::Text(id.to_owned()),
-        redo: None,
-    });
-    for step in graph.steps.iter_mut().filter(|s| s.tool == Tool::Cicc) {
-        for read in step.reads.iter_mut().filter(|r| **r == actual) {
-            *read = predicted;
-        }
-        for part in step.args.iter_mut().flat_map(|a| &mut a.0) {
-            if *part == Part::File(actual) {
-                *part = Part::File(predicted);
-            }
-        }
-    }
-    graph.recount_needs();
-}
-
-/// The stub that a split host compile includes, written by the last cicc.
-pub fn stub_file(graph: &TaskGraph) -> Option<FileId> {
-    let mut compiles = graph.steps.iter().filter(|s| s.tool == Tool::HostAssembly);
-    let (Some(step), None) = (compiles.next(), compiles.next()) else {
-        return None;
-    };
-    step.reads.iter().copied().find(|&id| {
-        graph
-            .file(id)
-            .writer
-            .is_some_and(|w| graph.steps[w].tool == Tool::Cicc)
-    })
-}
-
-/// Lets the split host compile start on `stub`, the text of the last time, to be confirmed by what
-/// cicc writes. It then works in a folder of its own, where cicc's file does not get in its way.
-pub fn predict_stub(graph: &mut TaskGraph, stub: &str) {
-    let Some(actual) = stub_file(graph) else {
-        return;
-    };
-    let Some(at) = graph
-        .steps
-        .iter()
-        .position(|s| s.tool == Tool::HostAssembly)
-    else {
-        return;
-    };
-    let predicted = stand_in_for_stub(graph, actual, at);
-    graph.prepared.push(Prepared {
-        file: predicted,
-        text: stub.to_owned(),
-    });
-    graph.assumed.push(Assumed {
-        file: actual,
-        expected: Expected::Text(stub.to_owned()),
-        redo: Some((at, predicted)),
-    });
-    graph.recount_needs();
-}
-
-/// Gives the host compile a stub of its own, in a folder where cicc's file does not get in its way.
-fn stand_in_for_stub(graph: &mut TaskGraph, actual: FileId, at: usize) -> FileId {
-    let folder = format!("{}host/", graph.private);
-    let name = graph.file(actual).name().to_owned();
-    let stand_in = add_file(graph, format!("{folder}{name}"), None);
-    // cudafe++'s output and the stub's placeholder are next to it: a quoted #include looks there first.
-    let mut reads = graph.steps[at].reads.clone();
-    for id in &mut reads {
-        if *id == actual {
-            *id = stand_in;
-            continue;
-        }
-        let name = graph.file(*id).name().to_owned();
-        graph.files[id.0 as usize].path = format!("{folder}{name}");
-    }
-    graph.steps[at].reads = reads;
-    stand_in
-}
-
-/// Lets the split host compile start on a stub that a second cicc makes, which ends after its front
-/// end (`--device-syntax-only`, what nvcc's `-fdevice-syntax-only` passes on). The real cicc closes
-/// its stub only when it ends, some seconds of optimising later, and confirms it then. Costs a
-/// front end's CPU time, so it is for machines with nothing else to do.
-pub fn make_stub_early(graph: &mut TaskGraph) {
-    let Some(actual) = stub_file(graph) else {
-        return;
-    };
-    let Some(compile) = graph
-        .steps
-        .iter()
-        .position(|s| s.tool == Tool::HostAssembly)
-    else {
-        return;
-    };
-    let Some(writer) = graph.file(actual).writer else {
-        return;
-    };
-    let stand_in = stand_in_for_stub(graph, actual, compile);
-    let mut step = graph.steps[writer].clone();
-    step.removes.clear();
-    step.tool = Tool::EarlyStub;
-    step.writes = vec![stand_in];
-    for arg in &mut step.args {
-        for part in &mut arg.0 {
-            let Part::File(id) = part else { continue };
-            if *id == actual {
-                *id = stand_in;
-            } else if graph.steps[writer].writes.contains(id) {
-                // Its other outputs are not read.
-                let name = format!("{}host/early.{}", graph.private, graph.file(*id).name());
-                *part = Part::Text(name);
-            }
-        }
-    }
-    step.args.insert(0, Arg::text("--device-syntax-only"));
-    step.raw = format!("{} --device-syntax-only", step.raw);
-    graph.insert_step(compile, step);
-    graph.assumed.push(Assumed {
-        file: actual,
-        expected: Expected::SameAs(stand_in, compile),
-        redo: Some((compile + 1, stand_in)),
-    });
-    graph.recount_needs();
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 //! Rust compiles, keeps, checks and launches, with the interpreter's lock released wherever that takes time; Python
 //! knows the frameworks whose arrays come in: their current stream, and how to make an array of theirs.
 
+mod arguments;
 mod arrays;
 mod cache;
 mod dlpack;

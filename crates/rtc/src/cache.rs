@@ -1,11 +1,12 @@
 //! The cache of compiled kernels: in memory, in folders, in shared caches; each is compiled once for all callers.
 
+mod find_or_make;
+
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock, RwLock};
-use std::time::Instant;
 
-use warpcc_cache::{InputManifest, Key, ManifestVerdict, Upstream};
+use warpcc_cache::{InputManifest, Key, Upstream};
 
 use crate::call_limits::CallLimits;
 use crate::compiler::{Compiled, Compiler};
@@ -13,6 +14,7 @@ use crate::counts::{Counters, Counts};
 use crate::environment::Environment;
 use crate::error::Error;
 use crate::kernel::Loaded;
+use crate::keys;
 use crate::linker::{LinkRequest, Linker};
 use crate::memory::{Memory, Remembered, read, written};
 use crate::option_rules::writes_a_file;
@@ -20,10 +22,9 @@ use crate::record::Recorder;
 use crate::request::CompileRequest;
 use crate::seen_files::SeenFiles;
 use crate::settings::CacheSettings;
-use crate::single_flight::{Flights, Maker};
+use crate::single_flight::Flights;
 use crate::target::{RealArch, Target};
 use crate::tiers::{Found, Tiers};
-use crate::{failure_dump, keys, lock};
 
 /// A compiled kernel, and where it came from.
 #[derive(Debug, Clone)]
@@ -337,117 +338,5 @@ impl KernelCache {
             Linker::find_with(None, beside, &self.environment)
         });
         found.as_ref().map_err(Clone::clone)
-    }
-
-    /// Has one thread find or make what many ask for, and counts.
-    fn once(
-        &self,
-        key: &Key,
-        name: &str,
-        limits: &CallLimits,
-        make: impl Fn() -> Result<(Arc<Compiled>, Found), Error>,
-    ) -> Result<Image, Error> {
-        let ((compiled, found), maker) = self.flights.one_of_many(key, limits, name, make)?;
-        let found = match maker {
-            Maker::Us => found,
-            Maker::Another => Found::Memory,
-        };
-        self.counts.count(found);
-        Ok(Image {
-            compiled,
-            key: Some(*key),
-            found,
-        })
-    }
-
-    fn find_or_make(
-        &self,
-        key: &Key,
-        name: &str,
-        limits: &CallLimits,
-        make: impl Fn() -> Result<(Compiled, bool), Error>,
-    ) -> Result<(Arc<Compiled>, Found), Error> {
-        if let Some((compiled, found)) = self.tiers.get(key) {
-            return Ok((compiled.into(), found));
-        }
-        let folder = self.tiers.lock_folder();
-        let lock = match folder {
-            Some(folder) => lock::wait(&folder, key, limits, name)?,
-            None => None,
-        };
-        // The process that held the lock has most likely kept it.
-        if let Some(compiled) = self.tiers.get_from_disk(key) {
-            return Ok((compiled.into(), Found::Disk));
-        }
-        let start = Instant::now();
-        let (compiled, may_be_kept) = make()?;
-        if may_be_kept {
-            self.tiers.put(key, &compiled, start.elapsed());
-        }
-        drop(lock);
-        Ok((compiled.into(), Found::Made))
-    }
-
-    fn compile(
-        &self,
-        request: &CompileRequest,
-        key: Option<&Key>,
-        limits: &CallLimits,
-    ) -> Result<Compiled, Error> {
-        self.compiler
-            .compile(request, limits)
-            .map_err(|error| match error {
-                Error::Compile(mut failure) => {
-                    let key = key.copied().unwrap_or_else(keys::unknown);
-                    let folder = self.tiers.failure_folder();
-                    failure.saved = failure_dump::save(&folder, request, &key, &failure);
-                    Error::Compile(failure)
-                }
-                other => other,
-            })
-    }
-
-    /// BLAKE3 of a library's files; empty where one cannot be read: then the version is used.
-    fn build<'p>(&self, which: usize, files: impl Iterator<Item = &'p Path>) -> &[[u8; 32]] {
-        let hashed = self.builds[which].get_or_init(|| {
-            let of_one = |path: &Path| match self.tiers.nearest() {
-                Some(store) => store.tool_content(path),
-                None => std::fs::read(path).map(|bytes| *blake3::hash(&bytes).as_bytes()),
-            };
-            let all: Result<Vec<_>, _> = files.map(of_one).collect();
-            all.map_err(|error| {
-                self.tiers
-                    .remark(format!("a library cannot be read: {error}"))
-            })
-            .ok()
-        });
-        hashed.as_deref().unwrap_or_default()
-    }
-
-    fn remembered(
-        &self,
-        request: &CompileRequest,
-        directory: &Path,
-    ) -> Option<(Arc<Compiled>, Option<Key>)> {
-        let memory = read(&self.memory);
-        let entry = memory
-            .get(request)
-            .filter(|entry| entry.directory == directory)?;
-        let compiled = entry.compiled.clone();
-        let key = entry.key;
-        // Most kernels include nothing; else it is a `stat` for each file.
-        if entry.manifest == InputManifest::default() {
-            return Some((compiled, Some(key)));
-        }
-        match entry.manifest.check(Path::new("/")) {
-            ManifestVerdict::Holds => {}
-            ManifestVerdict::Differs(_) => return None,
-            ManifestVerdict::HoldsAfterHashing(manifest) => {
-                drop(memory);
-                let image = Remembered::new(&compiled, key, manifest, directory.to_path_buf());
-                written(&self.memory).put(request.clone(), image);
-            }
-        }
-        Some((compiled, Some(key)))
     }
 }

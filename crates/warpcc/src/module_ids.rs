@@ -4,7 +4,7 @@
 use std::fs;
 
 use warpcc_cache::{DiskStore, Hashing, Key, KeySink};
-use warpcc_plan::{TaskGraph, overlap};
+use warpcc_plan::{TaskGraph, prediction};
 
 const KIND: &str = "module-ids";
 const STUBS: &str = "stubs";
@@ -25,7 +25,7 @@ pub fn recall(store: &DiskStore, subject: &[String]) -> Option<String> {
 /// Notes the id that cudafe++ has written, if it can be the same next time.
 pub fn remember(store: &DiskStore, subject: &[String], graph: &TaskGraph) {
     let Some(file) =
-        overlap::module_id_file(graph).or_else(|| graph.assumed.first().map(|a| a.file))
+        prediction::module_id_file(graph).or_else(|| graph.assumed.first().map(|a| a.file))
     else {
         return;
     };
@@ -33,7 +33,7 @@ pub fn remember(store: &DiskStore, subject: &[String], graph: &TaskGraph) {
     let Ok(id) = fs::read_to_string(&graph.file(file).path) else {
         return;
     };
-    if overlap::is_lasting_module_id(&id) && recall(store, subject).as_ref() != Some(&id) {
+    if prediction::is_lasting_module_id(&id) && recall(store, subject).as_ref() != Some(&id) {
         // Without the note cicc waits.
         _ = store.put_note(KIND, &key(subject), id.as_bytes());
     }
@@ -47,7 +47,7 @@ pub fn recall_stub(store: &DiskStore, subject: &[String], graph: &TaskGraph) -> 
 
 /// Notes the stub that cicc has written.
 pub fn remember_stub(store: &DiskStore, subject: &[String], graph: &TaskGraph) {
-    let file = overlap::stub_file(graph).or_else(|| {
+    let file = prediction::stub_file(graph).or_else(|| {
         graph
             .assumed
             .iter()

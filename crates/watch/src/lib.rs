@@ -27,6 +27,7 @@
 
 mod install;
 mod log;
+mod log_reader;
 mod observed;
 mod path_text;
 mod programs;
@@ -36,5 +37,6 @@ pub use install::{
     environment, install,
 };
 pub use log::{Identity, LogError};
-pub use observed::{Observed, read_log};
+pub use log_reader::read_log;
+pub use observed::Observed;
 pub use path_text::PathText;

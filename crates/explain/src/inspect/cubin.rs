@@ -2,9 +2,10 @@
 
 use warpcc_fatbin::{Format, FunctionRow, ReadLimits, demangle, read};
 
-use super::elf::{Elf, cubin_section};
+use super::elf::Elf;
 use super::facts::count;
-use crate::explanation::{Block, NamedValue};
+use super::section_names::cubin_section;
+use crate::block::{Block, NamedValue};
 
 /// Summarises a cubin.
 pub fn blocks(bytes: &[u8]) -> Vec<Block> {

@@ -1,6 +1,6 @@
 //! Generated code made readable: which source line each line comes from, one statement to a line, none too long.
 
-use crate::explanation::Line;
+use crate::block::Line;
 
 /// Longer lines are cut: a mangled name can fill a page.
 const WIDEST: usize = 160;

@@ -2,7 +2,7 @@
 
 use warpcc_plan::Step;
 
-use crate::explanation::NamedValue;
+use crate::block::NamedValue;
 
 /// The definition of `name` in `text`.
 pub fn defined<'t>(text: &'t str, name: &str) -> Option<&'t str> {

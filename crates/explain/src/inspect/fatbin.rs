@@ -5,7 +5,7 @@ use warpcc_fatbin::{Format, Image, ReadLimits, read};
 use super::elf::{WRAPPER_MAGIC, wrapper_version};
 use super::excerpt::cut;
 use super::facts::count;
-use crate::explanation::{Block, NamedValue};
+use crate::block::{Block, NamedValue};
 
 /// The magic number of a container.
 const CONTAINER: u64 = 0xba55_ed50;

@@ -3,7 +3,7 @@
 use super::excerpt::{Marked, cut, first, marked};
 use super::facts::lines_of;
 use super::known::Known;
-use crate::explanation::{Block, Line, NamedValue};
+use crate::block::{Block, Line, NamedValue};
 
 /// Lines of the user's that are shown.
 const SHOWN: usize = 48;

@@ -1,6 +1,6 @@
 //! The registration file of a device link: the objects whose device code was linked.
 
-use crate::explanation::Block;
+use crate::block::Block;
 
 /// Summarises the output of `nvlink --register-link-binaries`.
 pub fn blocks(text: &str) -> Vec<Block> {

@@ -8,7 +8,7 @@ use warpcc_plan::Step;
 
 use super::facts::value_of;
 use super::known::{Known, ModuleId, is_checksum};
-use crate::explanation::{Block, NamedValue};
+use crate::block::{Block, NamedValue};
 
 /// The parts of an id.
 struct Parts<'i> {

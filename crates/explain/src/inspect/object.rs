@@ -3,11 +3,12 @@
 use object::read::archive::ArchiveFile;
 use warpcc_fatbin::{Format, ReadLimits, demangle, read};
 
-use super::elf::{Elf, WRAPPER_MAGIC, host_section, wrapper_version};
+use super::elf::{Elf, WRAPPER_MAGIC, wrapper_version};
 use super::facts::count;
 use super::fatbin;
 use super::known::Known;
-use crate::explanation::{Block, NamedValue};
+use super::section_names::host_section;
+use crate::block::{Block, NamedValue};
 
 /// Summarises an object, a program or a shared library.
 pub fn blocks(bytes: &[u8], known: &Known) -> Vec<Block> {

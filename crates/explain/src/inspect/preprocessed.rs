@@ -7,7 +7,7 @@ use warpcc_plan::{Arg, Step};
 use super::excerpt::{cut, first, marked};
 use super::facts::count;
 use super::known::Known;
-use crate::explanation::{Block, Line, NamedValue};
+use crate::block::{Block, Line, NamedValue};
 
 /// Lines of the user's that are shown.
 const SHOWN: usize = 40;

@@ -4,7 +4,7 @@ use warpcc_fatbin::demangle;
 
 use super::excerpt::{cut, first};
 use super::facts::count;
-use crate::explanation::{Block, Line, NamedValue};
+use crate::block::{Block, Line, NamedValue};
 
 /// Lines of the first entry point that are shown.
 const SHOWN: usize = 36;

@@ -3,7 +3,7 @@
 use warpcc_fatbin::demangle;
 
 use super::excerpt::{arguments, cut, first, statements};
-use crate::explanation::{Block, Line, NamedValue};
+use crate::block::{Block, Line, NamedValue};
 
 /// Lines of a stub that are shown.
 const SHOWN: usize = 24;

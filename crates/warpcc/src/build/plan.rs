@@ -5,9 +5,9 @@ use std::io::Read;
 
 use warpcc_engine::compiler_cache::find_compiler;
 use warpcc_engine::conditions;
-use warpcc_plan::overlap;
 use warpcc_plan::source_names::rename_sources;
 use warpcc_plan::{FileKind, TaskGraph, Tool, Transcript, Unsupported};
+use warpcc_plan::{overlap, prediction};
 
 use super::options::BuildOptions;
 use crate::module_ids;
@@ -51,7 +51,7 @@ impl Plan {
             });
         }
         let mut graph = plain.clone();
-        let id_subject = overlap::module_id_subject(&graph);
+        let id_subject = prediction::module_id_subject(&graph);
         if !options.faithful && !options.sequential {
             let_overlap(&mut graph, id_subject.as_deref(), request, options);
         }
@@ -83,14 +83,14 @@ fn let_overlap(
     if let (Some(store), Some(subject)) = (options.store, id_subject)
         && let Some(id) = module_ids::recall(store, subject)
     {
-        overlap::predict_module_id(graph, &id);
+        prediction::predict_module_id(graph, &id);
     }
     if let (Some(store), Some(subject)) = (options.store, id_subject)
         && let Some(stub) = module_ids::recall_stub(store, subject, graph)
     {
-        overlap::predict_stub(graph, &stub);
+        prediction::predict_stub(graph, &stub);
     } else if has_idle_cores(graph, options) {
-        overlap::make_stub_early(graph);
+        prediction::make_stub_early(graph);
     }
 }
 

@@ -1,0 +1,358 @@
+//! Puts the records of all processes together, and finds out whether any are missing.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use crate::log::{self, Access, Event, Identity, Kind, LogError, Record, Way};
+use crate::observed::Observed;
+use crate::path_text::PathText;
+use crate::programs::Programs;
+
+/// Reads the log of a run that began as `program`, the path that was executed. Files read by programs that
+/// are not `known`, by their executables, are listed once more in [`Observed::texts`].
+///
+/// # Errors
+/// If the bytes are not a log. A log with gaps is no error: see [`Observed::untracked`].
+pub fn read_log(
+    bytes: &[u8],
+    program: &Path,
+    known: &dyn Fn(&Path) -> bool,
+) -> Result<Observed, LogError> {
+    if bytes.is_empty() {
+        return Err(LogError::Empty);
+    }
+    let mut rest = bytes;
+    let mut reader = Reader::new(known);
+    match log::next(&mut rest) {
+        Some(Record {
+            owner,
+            event: event @ Event::Started { cwd, .. },
+        }) => {
+            reader.base = cwd.to_owned();
+            reader.programs.announce(owner, cwd.join(program));
+            reader.add(owner, event);
+        }
+        _ => return Err(LogError::NotALog),
+    }
+    while !rest.is_empty() {
+        let Some(Record { owner, event }) = log::next(&mut rest) else {
+            reader.untracked(|| "the log is incomplete".to_owned());
+            break;
+        };
+        reader.add(owner, event);
+    }
+    Ok(reader.end())
+}
+
+/// The life of one memory image: from exec or fork to exec or exit.
+#[derive(Default)]
+struct Image {
+    program: PathBuf,
+    cwd: PathBuf,
+    records: u32,
+    ended: bool,
+    /// The program that it is about to become.
+    becomes: Option<PathBuf>,
+    /// Its program is known.
+    known: bool,
+    /// Files that it is about to create.
+    makes: BTreeSet<PathText>,
+}
+
+struct Reader<'k> {
+    known: &'k dyn Fn(&Path) -> bool,
+    observed: Observed,
+    base: PathBuf,
+    images: BTreeMap<u32, Image>,
+    programs: Programs,
+}
+
+impl<'k> Reader<'k> {
+    fn new(known: &'k dyn Fn(&Path) -> bool) -> Self {
+        Self {
+            known,
+            observed: Observed::default(),
+            base: PathBuf::new(),
+            images: BTreeMap::new(),
+            programs: Programs::default(),
+        }
+    }
+
+    fn untracked(&mut self, why: impl FnOnce() -> String) {
+        // The first reason is the one nearest the cause.
+        self.observed.untracked.get_or_insert_with(why);
+    }
+
+    fn add(&mut self, owner: u32, event: Event<'_>) {
+        match event {
+            Event::Started {
+                file,
+                executable,
+                cwd,
+            } => {
+                self.retire(owner, true);
+                self.programs.started(owner, file, executable);
+                self.observed.processes.push(executable.into());
+                self.begin(owner, executable, cwd);
+            }
+            Event::Forked { cwd } => {
+                // The same program, so far.
+                self.retire(owner, false);
+                self.begin(owner, Path::new("a forked process"), cwd);
+            }
+            _ => self.continue_image(owner, event),
+        }
+    }
+
+    fn begin(&mut self, owner: u32, program: &Path, cwd: &Path) {
+        if cwd.as_os_str().is_empty() {
+            self.untracked(|| format!("{} ran in a directory without a name", program.display()));
+        }
+        let image = Image {
+            program: program.into(),
+            cwd: cwd.into(),
+            records: 1,
+            known: (self.known)(program),
+            ..Image::default()
+        };
+        self.images.insert(owner, image);
+    }
+
+    fn continue_image(&mut self, owner: u32, event: Event<'_>) {
+        let Some(image) = self.images.get_mut(&owner) else {
+            return self.untracked(|| format!("process {owner} logged before it started"));
+        };
+        image.records = image.records.saturating_add(1);
+        // Texts compare faster than paths, and this is done for every record.
+        let elsewhere = image.cwd.as_os_str() != self.base.as_os_str();
+        let cwd = elsewhere.then(|| image.cwd.clone());
+        let absolute = |path: &Path| match &cwd {
+            Some(cwd) if path.is_relative() => PathText::from(cwd.join(path)),
+            _ => PathText::from(path),
+        };
+        match event {
+            Event::Moved { cwd } => {
+                image.cwd = cwd.into();
+                if cwd.as_os_str().is_empty() {
+                    self.untracked(|| "a process moved to a directory without a name".to_owned());
+                }
+            }
+            Event::File(access, identity, path) => {
+                let path = absolute(path);
+                self.file(owner, access, identity, path);
+            }
+            Event::Path(kind, path) => {
+                let path = absolute(path);
+                self.path(owner, kind, path);
+            }
+            Event::AboutToMake(path) => {
+                image.makes.insert(absolute(path));
+            }
+            Event::Leads(way, from, to) => self.led(way, absolute(from), to),
+            Event::Variable(name) => {
+                let program = image.program.clone();
+                let names = self.observed.variables.entry(program).or_default();
+                names.insert(name.to_owned());
+            }
+            Event::HasEnviron => {
+                self.observed.have_environ.insert(image.program.clone());
+            }
+            Event::AskedDirectory => {
+                let program = image.program.clone();
+                self.observed.asked_directory.insert(program);
+            }
+            Event::MayExecute(path) => {
+                if !image.known {
+                    self.observed.executable.insert(absolute(path));
+                }
+            }
+            Event::AskedLimit(number) => {
+                if !image.known {
+                    self.observed.limits.insert(number);
+                }
+            }
+            Event::AskedTime => self.observed.asked_time |= image.known,
+            Event::ReadInput => {
+                let program = image.program.clone();
+                self.observed.read_input.get_or_insert(program);
+            }
+            Event::FoundNoRoom => {
+                let program = image.program.clone();
+                self.observed.no_room.get_or_insert(program);
+            }
+            Event::UnknownIfStranger(text) => {
+                let (known, program) = (image.known, image.program.clone());
+                if !known {
+                    self.untracked(|| unknown(&program, text));
+                }
+            }
+            Event::Ends { count } => {
+                image.ended = true;
+                // Its own record is not in the count, and others may have come in between.
+                if image.records <= count {
+                    let program = image.program.clone();
+                    self.untracked(|| format!("records of {} were lost", program.display()));
+                }
+            }
+            Event::Unknown(text) => {
+                let program = image.program.clone();
+                self.untracked(|| unknown(&program, text));
+            }
+            event => self.start_another(owner, event),
+        }
+    }
+
+    /// A process starts another program, or becomes one.
+    fn start_another(&mut self, owner: u32, event: Event<'_>) {
+        let Some(image) = self.images.get_mut(&owner) else {
+            return;
+        };
+        let absolute = |program: &Path| self.base.join(&image.cwd).join(program);
+        match event {
+            Event::Becomes { pid, program } => {
+                self.programs.announce(pid, absolute(program));
+                if pid == owner {
+                    image.becomes = Some(program.into());
+                }
+            }
+            Event::Spawned { pid, program } => self.programs.spawned(pid, absolute(program)),
+            Event::StartedByLibrary { program } => self.programs.by_library(program),
+            Event::StaysItself { pid } => {
+                if pid == owner {
+                    image.becomes = None;
+                    image.ended = false;
+                }
+                self.programs.take_back(pid);
+            }
+            // The others were dealt with by the callers.
+            _ => {}
+        }
+    }
+
+    /// A file was opened or looked at.
+    fn file(&mut self, owner: u32, access: Access, identity: Identity, path: PathText) {
+        let Some(image) = self.images.get_mut(&owner) else {
+            return;
+        };
+        image.makes.remove(path.as_os_str());
+        let is_known = image.known;
+        if access == Access::Looked && is_known {
+            self.found(path, true);
+            return;
+        }
+        if access == Access::Read && !is_known {
+            self.observed.texts.insert(path.clone());
+        }
+        if access == Access::Written {
+            let writers = self.observed.writers.entry(path.clone());
+            writers.or_insert_with(|| image.program.clone());
+        }
+        self.opened(access, identity, path);
+    }
+
+    /// A path without what is there.
+    fn path(&mut self, owner: u32, kind: Kind, path: PathText) {
+        let Some(image) = self.images.get_mut(&owner) else {
+            return;
+        };
+        image.makes.remove(path.as_os_str());
+        let is_known = image.known;
+        let program = &image.program;
+        let paths = match kind {
+            Kind::Found => return self.found(path, is_known),
+            Kind::Listed => &mut self.observed.listed,
+            Kind::Missing => &mut self.observed.missing,
+            Kind::Nothing => &mut self.observed.nothing,
+            Kind::Removed => {
+                let writers = self.observed.writers.entry(path.clone());
+                writers.or_insert_with(|| program.clone());
+                &mut self.observed.removed
+            }
+        };
+        paths.insert(path);
+    }
+
+    /// A program looked at what was there. `is_known`: it is one for which `known` holds.
+    fn found(&mut self, path: PathText, is_known: bool) {
+        let Observed {
+            found,
+            found_by_strangers,
+            ..
+        } = &mut self.observed;
+        if is_known {
+            found_by_strangers.remove(path.as_os_str());
+        } else if !found.contains(path.as_os_str()) {
+            found_by_strangers.insert(path.clone());
+        }
+        found.insert(path);
+    }
+
+    fn opened(&mut self, access: Access, identity: Identity, path: PathText) {
+        let files = match access {
+            Access::Library => &mut self.observed.libraries,
+            Access::Read => &mut self.observed.read,
+            Access::Looked => {
+                self.found(path.clone(), false);
+                &mut self.observed.looked
+            }
+            Access::Written => {
+                self.observed.written.insert(path, identity);
+                return;
+            }
+        };
+        let known = files.entry(path.clone()).or_insert(identity);
+        // Unknown is what an open that gave no file leaves behind.
+        if known.mode == 0 {
+            *known = identity;
+        } else if *known != identity
+            && identity.mode != 0
+            && !self.observed.written.contains_key(path.as_os_str())
+        {
+            self.untracked(|| format!("{} changed while it was in use", path.display()));
+        }
+    }
+
+    fn led(&mut self, way: Way, from: PathText, to: &Path) {
+        let (texts, what) = match way {
+            Way::Link => (&mut self.observed.links, "link"),
+            Way::Resolved => (&mut self.observed.resolved, "path"),
+        };
+        let known = texts.entry(from.clone()).or_insert_with(|| to.to_owned());
+        // Each process has another `/proc/self`.
+        if known != to && !from.starts_with("/proc") {
+            self.untracked(|| format!("the {what} {} changed while it was in use", from.display()));
+        }
+    }
+
+    /// Closes the image of a process, if there is one. `replaced` if a program started in its place.
+    fn retire(&mut self, owner: u32, replaced: bool) {
+        let Some(image) = self.images.remove(&owner) else {
+            return;
+        };
+        if !image.ended {
+            self.observed.unfinished.extend(image.makes);
+            self.untracked(|| format!("{} did not finish its log", image.program.display()));
+        } else if let Some(next) = image.becomes.filter(|_| !replaced) {
+            self.untracked(|| format!("{} could not be watched", next.display()));
+        }
+    }
+
+    fn end(mut self) -> Observed {
+        let owners: Vec<u32> = self.images.keys().copied().collect();
+        for owner in owners {
+            self.retire(owner, false);
+        }
+        match std::mem::take(&mut self.programs).settle() {
+            Ok(called) => {
+                let called = called.into_iter();
+                self.observed.called = called.map(|(path, to)| (path.into(), to)).collect();
+            }
+            Err(why) => self.untracked(|| why),
+        }
+        self.observed
+    }
+}
+
+fn unknown(program: &Path, text: &[u8]) -> String {
+    format!("{}: {}", program.display(), String::from_utf8_lossy(text))
+}
