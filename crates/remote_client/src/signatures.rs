@@ -38,6 +38,19 @@ pub enum SigningKey {
     Command(String),
 }
 
+impl SigningKey {
+    /// The key of three settings: the key itself wins over its file, and that over the command.
+    pub fn first_of(
+        given: Option<Secret>,
+        file: Option<PathBuf>,
+        command: Option<String>,
+    ) -> Option<Self> {
+        let file = || file.map(Self::File);
+        let command = || command.map(Self::Command);
+        given.map(Self::Given).or_else(file).or_else(command)
+    }
+}
+
 /// How the results of one shared cache are signed and checked.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Signatures {
@@ -101,14 +114,13 @@ impl Signatures {
     }
 }
 
-/// The defaults that variables set. The key itself wins over its file, and that over the command.
+/// The defaults that variables set.
 pub fn from_variables(variable: &dyn Fn(&str) -> Option<String>) -> Signatures {
     let set = |name: &str| variable(name).filter(|value| !value.trim().is_empty());
-    let given = set(SIGNING_KEY).map(|key| SigningKey::Given(Secret::new(&key)));
-    let file = || set(SIGNING_KEY_FILE).map(|path| SigningKey::File(path.into()));
-    let command = || set(SIGNING_KEY_COMMAND).map(SigningKey::Command);
+    let given = set(SIGNING_KEY).map(|key| Secret::new(&key));
+    let file = set(SIGNING_KEY_FILE).map(PathBuf::from);
     Signatures {
-        signing_key: given.or_else(file).or_else(command),
+        signing_key: SigningKey::first_of(given, file, set(SIGNING_KEY_COMMAND)),
         trusted_keys: set(TRUSTED_KEYS),
     }
 }

@@ -128,11 +128,7 @@ impl ExecutorSettings {
                 (shown.collect::<Vec<_>>().join(","), &self.properties.source)
             }
             Key::ExecutorInstalled => (self.installed.value.join(","), &self.installed.source),
-            Key::ExecutorToken => {
-                let set = self.token.value.is_some();
-                let shown = if set { "(not shown)" } else { "" };
-                (shown.to_owned(), &self.token.source)
-            }
+            Key::ExecutorToken => self.token.hidden_row(),
             Key::ExecutorTokenFile => (path(&self.token_file), &self.token_file.source),
             Key::ExecutorHeaders => (path(&self.headers), &self.headers.source),
             Key::ExecutorHelper => (path(&self.helper), &self.helper.source),

@@ -54,6 +54,17 @@ impl<T> Setting<T> {
     }
 }
 
+impl<T> Setting<Option<T>> {
+    /// A secret as a row of a list: whether it is set, and who decided it.
+    pub(super) fn hidden_row(&self) -> (String, &SettingSource) {
+        let shown = match self.value {
+            Some(_) => "(not shown)",
+            None => "",
+        };
+        (shown.to_owned(), &self.source)
+    }
+}
+
 /// Where the log goes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LogTarget {

@@ -37,14 +37,12 @@ impl Default for SignatureSettings {
 impl SignatureSettings {
     /// As shared caches take them.
     pub fn defaults(&self) -> Signatures {
-        let given = self.signing_key.value.clone().map(SigningKey::Given);
-        let file = || self.signing_key_file.value.clone().map(SigningKey::File);
-        let command = || {
-            let command = self.signing_key_command.value.clone();
-            command.map(SigningKey::Command)
-        };
         Signatures {
-            signing_key: given.or_else(file).or_else(command),
+            signing_key: SigningKey::first_of(
+                self.signing_key.value.clone(),
+                self.signing_key_file.value.clone(),
+                self.signing_key_command.value.clone(),
+            ),
             trusted_keys: self.trusted_keys.value.clone(),
         }
     }
@@ -79,22 +77,14 @@ impl SignatureSettings {
         let text = |setting: &Setting<Option<String>>| setting.value.clone().unwrap_or_default();
         Some(match key {
             Key::RemoteTrustedKeys => (text(&self.trusted_keys), &self.trusted_keys.source),
-            Key::RemoteSigner => {
-                let set = self.signing_key.value.is_some();
-                let shown = if set { "(not shown)" } else { "" };
-                (shown.to_owned(), &self.signing_key.source)
-            }
+            Key::RemoteSigner => self.signing_key.hidden_row(),
             Key::RemoteSignerFile => {
                 let path = self.signing_key_file.value.as_ref();
                 let path = path.map(|path| path.display().to_string());
                 (path.unwrap_or_default(), &self.signing_key_file.source)
             }
             // It may hold a password.
-            Key::RemoteSignerCommand => {
-                let set = self.signing_key_command.value.is_some();
-                let shown = if set { "(not shown)" } else { "" };
-                (shown.to_owned(), &self.signing_key_command.source)
-            }
+            Key::RemoteSignerCommand => self.signing_key_command.hidden_row(),
             _ => return None,
         })
     }
