@@ -67,7 +67,7 @@ pub struct Finished {
     /// Its result embeds an absolute path below a mapped folder, so it is reusable only in this directory.
     pub is_path_specific: bool,
     /// The keys of its result, where another machine made it.
-    pub brought: Vec<Key>,
+    pub fetched_keys: Vec<Key>,
     /// Where each file it wrote was, and its size, if it is on disk.
     pub files: Vec<(usize, Option<u64>)>,
 }
@@ -99,7 +99,7 @@ impl Finished {
             not_stored: None,
             of_any_lines: None,
             is_path_specific: false,
-            brought: Vec::new(),
+            fetched_keys: Vec::new(),
             files: Vec::new(),
         }
     }

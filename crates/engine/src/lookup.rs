@@ -12,8 +12,8 @@ use crate::conditions::Conditions;
 use crate::context::RunContext;
 use crate::event::{self, Finished};
 use crate::module_id;
-use crate::standing;
 use crate::traced_inputs::Seen;
+use crate::unwatched_inputs;
 
 /// Looks here, and where there is nothing, has shared caches asked and looks here again.
 pub fn look_up(
@@ -38,7 +38,7 @@ pub fn look_up(
     let wanted: Vec<Wanted<'_>> = all.iter().map(wanted).collect();
     let is_brought = upstream.fetch(store, &wanted);
     let (mut finished, seen) = is_brought.then(|| look_up_here(run, index, step, keys))??;
-    finished.brought = all;
+    finished.fetched_keys = all;
     Some((finished, seen))
 }
 
@@ -123,8 +123,8 @@ fn look_up_under(
     finished.stderr = real(&outcome.stderr);
     let times = run.options.path_map.real_text(&conditions.times);
     let mut seen = Seen::of_hit(&manifest, conditions.asked(), times);
-    standing::stand_on_own_files(run, step, &mut seen);
-    standing::stand_on_searches(run, &mut seen);
+    unwatched_inputs::add_source_files(run, step, &mut seen);
+    unwatched_inputs::add_searches(run, &mut seen);
     Some((finished, seen))
 }
 

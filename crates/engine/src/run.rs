@@ -37,7 +37,7 @@ pub struct Run {
     /// them.
     pub retry: Option<&'static str>,
     /// Set when a tool ended by a signal or could not be started: not a compiler's verdict.
-    pub accident: Option<String>,
+    pub abort_reason: Option<String>,
     /// An old file of the user's that a failing step looked for at its output's name, and did not find in our folder.
     pub unmet_output: Option<PathBuf>,
     /// In a failing run, a file besides the outputs that was written by a step that nvcc would have started and by one
@@ -109,10 +109,10 @@ pub fn execute(
     run.unmet_output = unmet_output;
     if let Some(file) = &mixed_up {
         let why = format!("{} is written by two commands at once", file.display());
-        run.seen.set_stray(&why);
+        run.seen.set_side_file(&why);
     }
     run.contested_file = contested_file.or(mixed_up);
-    let is_well = run.code == 0 && run.retry.is_none() && run.accident.is_none();
+    let is_well = run.code == 0 && run.retry.is_none() && run.abort_reason.is_none();
     if is_well && run.seen.is_of_compilers() {
         any_lines::share(&context, &run.tasks);
     }
@@ -155,8 +155,8 @@ impl Effects for OnFiles<'_> {
 fn run_all(context: &RunContext<'_>, schedule: &mut Schedule<'_>, each: &mut dyn FnMut(&Finished)) {
     let options = context.options;
     // Steps on other machines do not count against what may run here.
-    let abroad = options.executor.map_or(0, |e| e.slots().size());
-    let jobs = options.jobs.max(1).saturating_add(abroad);
+    let remote_slots = options.executor.map_or(0, |e| e.slots().size());
+    let jobs = options.jobs.max(1).saturating_add(remote_slots);
     thread::scope(|scope| {
         let (send, receive) = mpsc::channel::<(usize, std::io::Result<(Finished, Seen)>)>();
         let mut running = 0;
@@ -216,7 +216,7 @@ fn collect(graph: &TaskGraph, artifacts: &Artifacts<'_>, mut end: End, began: Sy
         began,
         outputs: Vec::new(),
         retry: end.retry,
-        accident: end.accident,
+        abort_reason: end.abort_reason,
         unmet_output: None,
         contested_file: None,
     };

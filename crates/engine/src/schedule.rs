@@ -46,7 +46,7 @@ pub struct End {
     /// Why the same plan is to be run without its overlaps.
     pub retry: Option<&'static str>,
     /// An error that is not a compiler's verdict.
-    pub accident: Option<String>,
+    pub abort_reason: Option<String>,
 }
 
 /// The state of a run.
@@ -58,7 +58,7 @@ pub struct Schedule<'a> {
     ended: BTreeMap<usize, (Finished, Seen)>,
     /// The rank of the first failure.
     failed: usize,
-    accident: Option<String>,
+    abort_reason: Option<String>,
     retry: Option<&'static str>,
     /// Assumptions that are not confirmed yet.
     open: Vec<&'a Assumed>,
@@ -85,7 +85,7 @@ impl<'a> Schedule<'a> {
             states,
             ended: BTreeMap::new(),
             failed: usize::MAX,
-            accident: None,
+            abort_reason: None,
             retry: None,
             open: graph.assumed.iter().collect(),
             discarded: None,
@@ -101,7 +101,7 @@ impl<'a> Schedule<'a> {
 
     /// Something went wrong that is no compiler's verdict.
     pub fn give_up(&mut self, why: String) {
-        self.accident = Some(why);
+        self.abort_reason = Some(why);
     }
 
     /// The next task, which is now running, and its priority.
@@ -164,7 +164,7 @@ impl<'a> Schedule<'a> {
     }
 
     fn is_given_up(&self) -> bool {
-        self.retry.is_some() || self.accident.is_some()
+        self.retry.is_some() || self.abort_reason.is_some()
     }
 
     fn broke_off(&mut self, task: usize, error: &io::Error) {
@@ -176,7 +176,7 @@ impl<'a> Schedule<'a> {
         } else if let Some(why) = lost {
             self.retry.get_or_insert(why);
         } else if self.counts(task) {
-            self.accident = Some(format!("{}: {error}", self.graph.steps[task].tool));
+            self.abort_reason = Some(format!("{}: {error}", self.graph.steps[task].tool));
         }
     }
 
@@ -307,7 +307,7 @@ impl<'a> Schedule<'a> {
         End {
             tasks,
             retry: self.retry,
-            accident: self.accident,
+            abort_reason: self.abort_reason,
         }
     }
 }

@@ -135,7 +135,7 @@ fn all_is_shown_in_the_plans_order() {
     assert_eq!(order, all);
     let end = schedule.end();
     assert_eq!(end.tasks.len(), all.len());
-    assert!(end.retry.is_none() && end.accident.is_none());
+    assert!(end.retry.is_none() && end.abort_reason.is_none());
 }
 
 #[test]
@@ -192,7 +192,7 @@ fn under_threads_a_phase_runs_to_its_end() {
 #[test]
 fn a_step_without_a_verdict_ends_the_run() {
     let graph = plan();
-    for (error, accident) in [
+    for (error, aborts) in [
         ("no such tool", true),
         (LOST, false),
         (NOT_SPLICED, false),
@@ -208,8 +208,8 @@ fn a_step_without_a_verdict_ends_the_run() {
         schedule.show_rest(&mut |finished: &Finished| panic!("{finished:?} is shown"));
         assert_eq!(schedule.failures().count(), 0);
         let end = schedule.end();
-        assert_eq!(end.accident.is_some(), accident);
-        assert_eq!(end.retry, (!accident).then_some(error));
+        assert_eq!(end.abort_reason.is_some(), aborts);
+        assert_eq!(end.retry, (!aborts).then_some(error));
     }
 }
 
@@ -317,7 +317,7 @@ fn a_stub_that_is_there_already_is_not_made_early() {
     schedule.ended(early, Err(io::Error::other("it was killed")));
     finish(&mut schedule);
     let end = schedule.end();
-    assert!(end.retry.is_none() && end.accident.is_none());
+    assert!(end.retry.is_none() && end.abort_reason.is_none());
     assert_eq!(end.tasks[&early].0.outcome, StepOutcome::Skipped);
     assert_eq!(end.tasks[&compile].0.outcome, StepOutcome::Ran);
 }

@@ -16,8 +16,8 @@ use crate::lookup;
 use crate::relocate;
 use crate::remote_exec;
 use crate::slot_wait::{self, SlotWait};
-use crate::standing;
 use crate::traced_inputs::Seen;
+use crate::unwatched_inputs;
 
 /// Does the task.
 ///
@@ -86,7 +86,7 @@ fn command(
     let (finished, mut seen) = find_or_make(run, index, step, &program, priority_ms)?;
     any_lines::check(run, step, &finished)?;
     // The step's key has the program's file and content: only the record of the call needs to know how it was found.
-    standing::stand_on_program(run, step, &program, &mut seen);
+    unwatched_inputs::add_program(run, step, &program, &mut seen);
     Ok((finished, seen))
 }
 
@@ -115,7 +115,7 @@ fn find_or_make(
     )?;
     if let Some((mut finished, seen)) = done {
         if let Some(keys) = keys.filter(|_| finished.away) {
-            finished.brought = keys.keys();
+            finished.fetched_keys = keys.keys();
         }
         return Ok((finished, seen));
     }

@@ -12,9 +12,9 @@ use warpcc_watch::{Identity, Observed, PathText};
 
 use crate::compiler_cache::is_compiler_cache;
 use crate::conditions::{self, Asked};
+use crate::private_names;
 use crate::room;
 use crate::scene::Scene;
-use crate::stray;
 
 /// Everything that one or several steps saw.
 #[derive(Debug, Clone, Default)]
@@ -39,7 +39,7 @@ pub struct Seen {
     pub hindered: Option<String>,
     /// A name in the private folder that a tool made up: next to an output, or in the folder for temporary files. With
     /// nvcc it would be in the user's folder, and what the tool does there is part of its work.
-    pub stray: Option<String>,
+    pub side_file: Option<String>,
 }
 
 /// How a run came by a path.
@@ -55,17 +55,17 @@ impl Seen {
     /// From a log, without the run's own files: those under the private folder, the watch library, those that the
     /// processes wrote themselves, and those of the plan.
     pub fn from_log(observed: Observed, scene: &Scene<'_>) -> Self {
-        let stray = stray::find(&observed, scene);
+        let side_file = private_names::find(&observed, scene);
         let mut seen = Self {
             untracked: observed
                 .untracked
                 .clone()
                 .filter(|_| !guards::is_off("unseen-programs"))
-                .or_else(|| stray.clone())
+                .or_else(|| side_file.clone())
                 .or_else(|| side_effect(&observed, scene)),
             hindered: room::hindrance(&observed),
             expanded_date: observed.asked_time,
-            stray,
+            side_file,
             ..Self::default()
         };
         seen.take_asked(&observed, scene);
@@ -347,7 +347,7 @@ impl Seen {
         self.times.extend_from_slice(&other.times);
         for (known, theirs) in [
             (&mut self.untracked, &other.untracked),
-            (&mut self.stray, &other.stray),
+            (&mut self.side_file, &other.side_file),
         ] {
             if known.is_none() {
                 known.clone_from(theirs);
@@ -356,8 +356,8 @@ impl Seen {
     }
 
     /// Notes that a tool made something of a private name: the result is nvcc's to make.
-    pub fn set_stray(&mut self, why: &str) {
-        for reason in [&mut self.untracked, &mut self.stray] {
+    pub fn set_side_file(&mut self, why: &str) {
+        for reason in [&mut self.untracked, &mut self.side_file] {
             reason.get_or_insert_with(|| why.to_owned());
         }
     }

@@ -90,7 +90,7 @@ pub fn run_tool(
         .iter()
         .any(|text| own_name::is_outputs(text, run.options.scratch))
     {
-        seen.set_stray("a message names an output's private file");
+        seen.set_side_file("a message names an output's private file");
     }
     if let Some(why) = &seen.hindered {
         return Err(io::Error::other(why.clone()));

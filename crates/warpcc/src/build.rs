@@ -1,8 +1,8 @@
-//! Builds a miss: dry run, graph, run, outputs in place, results stored.
+//! Builds a call that missed: asks nvcc for its plan, runs the plan's steps, puts the outputs in place, stores the results.
 
-mod accident;
+mod abort_reason;
 mod dry_run;
-mod hearing;
+mod message_collector;
 mod options;
 mod plan;
 mod publish;
@@ -22,31 +22,34 @@ use warpcc_report::record::Header;
 
 pub use self::dry_run::REFUSED;
 use self::dry_run::{DryRun, DryRunResult};
-use self::hearing::Hearing;
+use self::message_collector::MessageCollector;
 pub use self::options::{BuildListener, BuildOptions};
 use self::plan::Plan;
-use crate::direct::NotKept;
-use crate::doubt::{Doubt, FAILS_ON_OTHERS};
+use crate::direct::NotStored;
+use crate::fetched_results::{FETCHED_RESULT_FAILS, FetchedResults};
 use crate::progress::RunProgress;
 use crate::request::Request;
 use crate::scratch::Scratch;
 use crate::signals::Interrupt;
 use crate::{place, standard_streams, threads};
 
-/// Files that a tool makes or looks for next to its output. They are in the private folder, not where nvcc's user would
-/// find them.
-pub const STRAY: &str = "a tool uses files next to its output";
+/// A tool writes or looks for a file next to its output (a side file). With warpcc such a file would be in the scratch
+/// folder, and not where nvcc's user finds it.
+pub const USES_SIDE_FILES: &str = "a tool uses files next to its output";
 
-/// nvcc may then show more than the first failure. Which ones is a race, except where [`threads`] can tell.
+/// nvcc may then print the messages of more than one failed command. Which ones depends on timing, except where [`threads`]
+/// can tell.
 pub const FAILS_UNDER_THREADS: &str = "a failing build with --threads";
 
-/// We cannot see what a failing tool does to an old output: the private folder has none.
-const FAILS_OVER_OLD: &str = "a failing step looks for its old output";
+/// The output has an old version. A failing tool may change or remove it, and warpcc cannot see how: the tool writes to the
+/// scratch folder, where there is no old version.
+const FAILS_WITH_OLD_OUTPUT: &str = "a failing step looks for its old output";
 
-/// nvcc would have started only the first of the two steps.
-const FAILS_OVER_FILE: &str = "a failing build wrote a file in two steps";
+/// Two steps wrote the same file, and nvcc would have started only the first of them. What the first one wrote is lost.
+const FAILS_WITH_OVERWRITTEN_FILE: &str = "a failing build wrote a file in two steps";
 
-/// nvlink 11.8 has room for about 100 characters of a temporary file's name, and `TMPDIR` is longer here than nvcc's.
+/// nvlink 11.8 fails if a temporary file's path has more than about 100 characters, and the `TMPDIR` that warpcc sets is
+/// longer than the user's.
 const FAILS_WITH_LTO: &str = "a failing device link with -dlto";
 
 /// A finished build.
@@ -59,16 +62,16 @@ pub struct Built {
     pub run: Run,
     /// Why the plan was run a second time, without overlaps.
     pub retried: Option<&'static str>,
-    /// Why the whole call will not hit next time, where it could not be stored.
-    pub not_stored: Option<NotKept>,
-    /// The headers that were read, where they are known.
+    /// Why the whole call was not stored, and so will not be a direct hit next time.
+    pub not_stored: Option<NotStored>,
+    /// The headers that were read; empty where the call was not stored.
     pub headers: Vec<Header>,
 }
 
 /// Builds what `request` asks for.
 ///
 /// # Errors
-/// Whatever makes plain nvcc the better choice; nothing was shown or put in place then.
+/// Why plain nvcc has to carry out the call. Nothing was shown or put in place then.
 pub fn build(
     request: &Request,
     options: &BuildOptions<'_>,
@@ -84,17 +87,17 @@ pub fn build(
         .tokens
         .lock()
         .unwrap_or_else(PoisonError::into_inner) = options.admission.tokens().cloned();
-    let dry = DryRun {
+    let dry_run = DryRun {
         request,
         options,
         private: &private,
         scratch,
         children,
     };
-    let dry = dry.run();
+    let dry_run = dry_run.run();
     wait_if_interrupted(children);
-    let dry = dry?;
-    let plan = Plan::make(&dry.transcript, &private, request, options)?;
+    let dry_run = dry_run?;
+    let plan = Plan::make(&dry_run.transcript, &private, request, options)?;
     note_unfinished(&plan.graph, request, interrupt);
     let_clock_tick(options.started);
     let call = Building {
@@ -103,13 +106,13 @@ pub fn build(
         scratch,
         interrupt,
         plan: &plan,
-        dry: &dry,
+        dry_run: &dry_run,
     };
-    let (mut done, doubt) = call.run()?;
+    let (mut done, fetched_results) = call.run()?;
     if done.run.code != 0 {
-        done.run.code = call.failed(&done, &doubt)?;
-    } else if let Some(stray) = call.stray(&mut done) {
-        return Err(Unsupported::new(STRAY, stray));
+        done.run.code = call.exit_code_of_failure(&done, &fetched_results)?;
+    } else if let Some(side_file) = call.side_file(&mut done) {
+        return Err(Unsupported::new(USES_SIDE_FILES, side_file));
     }
     plan.remember(&done.graph, options);
     if let Some(folder) = options.save {
@@ -123,10 +126,10 @@ pub fn build(
         mut run,
         retried,
     } = done;
-    run.seen.merge(&dry.seen);
-    let kept = publish::publish(request, options, &graph, &run, interrupt)?;
+    run.seen.merge(&dry_run.seen);
+    let stored = publish::publish(request, options, &graph, &run, interrupt)?;
     interrupt.messages.show();
-    let (headers, not_stored) = match kept {
+    let (headers, not_stored) = match stored {
         Ok(headers) => (headers, None),
         Err(why) => (Vec::new(), Some(why)),
     };
@@ -147,7 +150,7 @@ struct Building<'a> {
     scratch: &'a Scratch,
     interrupt: &'a Interrupt,
     plan: &'a Plan,
-    dry: &'a DryRunResult,
+    dry_run: &'a DryRunResult,
 }
 
 /// A plan that was run to its end.
@@ -159,62 +162,65 @@ struct Done {
 }
 
 impl Building<'_> {
-    /// Runs the plan. After a failure that overlaps or the cache may have caused, runs nvcc's commands without overlaps: the
-    /// steps that succeeded are in the cache by then.
-    fn run(&self) -> Result<(Done, Doubt), Unsupported> {
+    /// Runs the plan. If overlapped steps or the cache may have caused a failure, runs nvcc's commands once more, without
+    /// overlaps. The steps that succeeded are in the cache by then.
+    fn run(&self) -> Result<(Done, FetchedResults), Unsupported> {
         let options = self.options;
         let remove = |path: &str| place::remove(&self.request.absolute(path));
-        // Other threads use only this part of `options`.
+        // The listener must not borrow all of `options`, which threads cannot share.
         let progress = options.progress;
-        let tell = |graph: &TaskGraph, states: &TaskStates| {
+        let show_progress = |graph: &TaskGraph, states: &TaskStates| {
             if let Some(progress) = progress {
-                progress.update(standing(graph, states));
+                progress.update(progress_of(graph, states));
             }
         };
         let environment = self.environment();
-        let mut setting = RunOptions {
+        let mut run_options = RunOptions {
             remove: &remove,
-            listener: progress.is_some().then_some(&tell as Listener<'_>),
+            listener: progress.is_some().then_some(&show_progress as Listener<'_>),
             ..self.run_options(&environment)
         };
         let messages = &self.interrupt.messages;
-        let mut hearing = Hearing::new(&self.dry.transcript.messages, messages);
-        let aside = self.scratch.path().join("out");
-        let execute = |graph: &TaskGraph, setting: &RunOptions<'_>, hearing: &mut Hearing<'_>| {
-            let run = execute(graph, setting, &mut |finished| {
+        let mut collector = MessageCollector::new(&self.dry_run.transcript.messages, messages);
+        let output_folder = self.scratch.path().join("out");
+        let execute = |graph: &TaskGraph,
+                       run_options: &RunOptions<'_>,
+                       collector: &mut MessageCollector<'_>| {
+            let run = execute(graph, run_options, &mut |finished| {
                 if let Some(listener) = options.listener {
-                    listener.finished(graph, finished, &aside);
+                    listener.finished(graph, finished, &output_folder);
                 }
-                hearing.take(graph, finished);
+                collector.add(graph, finished);
             });
             if let Some(progress) = progress {
-                progress.rest();
+                progress.hide();
             }
             run
         };
         let mut graph = self.plan.graph.clone();
-        let mut run = execute(&graph, &setting, &mut hearing);
+        let mut run = execute(&graph, &run_options, &mut collector);
         let mut retried = None;
         while let Some(why) = run.retry.filter(|_| !self.interrupt.children.is_closed()) {
-            if retried.is_some() && !setting.reads_cache {
+            if retried.is_some() && !run_options.reads_cache {
                 return Err(Unsupported::new("a plan that cannot be completed", why));
             }
             if why == OTHER_LINES {
-                setting.lines_count = true;
+                run_options.lines_count = true;
                 graph = self.plan.graph.clone();
             } else {
-                setting.reads_cache &= retried.is_none() && why != warpcc_engine::artifact::LOST;
+                run_options.reads_cache &=
+                    retried.is_none() && why != warpcc_engine::artifact::LOST;
                 retried = Some(why);
                 graph = self.plan.plain.clone();
             }
-            hearing.begin_again();
-            run = execute(&graph, &setting, &mut hearing);
+            collector.start_rerun();
+            run = execute(&graph, &run_options, &mut collector);
         }
         wait_if_interrupted(&self.interrupt.children);
-        if let Some(accident) = run.accident.take() {
-            return Err(accident::reason(accident));
+        if let Some(message) = run.abort_reason.take() {
+            return Err(abort_reason::counted_reason(message));
         }
-        if hearing.is_mixed() {
+        if collector.is_mixed() {
             return Err(Unsupported::new(standard_streams::MIXED, ""));
         }
         Ok((
@@ -223,12 +229,12 @@ impl Building<'_> {
                 run,
                 retried,
             },
-            hearing.doubt,
+            collector.fetched_results,
         ))
     }
 
-    /// Whether the commands that run at once with a failing one run to their end, as under nvcc's `--threads`. Not with an
-    /// observer, who wants each command in its turn.
+    /// Whether commands that run when another one fails are not ended, as under nvcc's `--threads`. Not for a listener,
+    /// which needs the commands one after another.
     fn finishes_phase(&self) -> bool {
         let options = self.options;
         self.request.invocation.threads
@@ -240,7 +246,8 @@ impl Building<'_> {
     fn run_options<'r>(&'r self, environment: &'r [(OsString, OsString)]) -> RunOptions<'r> {
         let (request, options) = (self.request, self.options);
         let finishes_phase = self.finishes_phase();
-        // Kept files are written where the user finds them: nothing may run that nvcc would not have started.
+        // With `-keep` the tools write intermediate files where the user finds them, so no step may run that nvcc would not
+        // have started.
         let in_order = options.sequential || (request.invocation.keeps && !finishes_phase);
         RunOptions {
             remove: &|_| {},
@@ -254,7 +261,7 @@ impl Building<'_> {
             reads_cache: options.reads_cache,
             upstream: options.upstream,
             writes_cache: options.writes_cache,
-            watch: self.dry.watch.as_deref(),
+            watch: self.dry_run.watch.as_deref(),
             jobs: options.jobs,
             lines_count: self.lines_count(),
             order: match in_order {
@@ -273,7 +280,7 @@ impl Building<'_> {
         }
     }
 
-    /// Whether line numbers in intermediate files count, because these files are looked at, too.
+    /// Whether line numbers in intermediate files must be nvcc's, because somebody looks at these files.
     fn lines_count(&self) -> bool {
         let options = self.options;
         options.faithful || options.save.is_some() || options.listener.is_some()
@@ -282,31 +289,38 @@ impl Building<'_> {
     /// The environment of nvcc's commands.
     fn environment(&self) -> Vec<(OsString, OsString)> {
         let mut environment = self.request.environment.clone();
-        for (name, value) in &self.dry.transcript.environment {
+        for (name, value) in &self.dry_run.transcript.environment {
             environment.retain(|(n, _)| n != name.as_str());
             environment.push((name.into(), value.into()));
         }
-        // A killed compiler's temporary files are removed with the private folder.
+        // A killed compiler leaves temporary files. There they are removed with the scratch folder.
         environment.retain(|(n, _)| n != "TMPDIR");
         environment.push(("TMPDIR".into(), self.scratch.path().join("tmp").into()));
         environment
     }
 
-    /// The exit code of a build that failed as it would fail with nvcc.
+    /// The exit code of a failed build, where nvcc would fail with the same messages and files.
     ///
     /// # Errors
-    /// Only nvcc knows how it fails.
-    fn failed(&self, done: &Done, doubt: &Doubt) -> Result<i32, Unsupported> {
-        if doubt.is_justified(self.options.store) {
-            return Err(Unsupported::new(FAILS_ON_OTHERS, ""));
+    /// Why plain nvcc has to run: it may fail in another way, or not at all.
+    fn exit_code_of_failure(
+        &self,
+        done: &Done,
+        fetched_results: &FetchedResults,
+    ) -> Result<i32, Unsupported> {
+        if fetched_results.remove_after_failure(self.options.store) {
+            return Err(Unsupported::new(FETCHED_RESULT_FAILS, ""));
         }
         if let Some(path) = &done.run.unmet_output {
-            return Err(Unsupported::new(FAILS_OVER_OLD, path.display().to_string()));
+            return Err(Unsupported::new(
+                FAILS_WITH_OLD_OUTPUT,
+                path.display().to_string(),
+            ));
         }
-        // A step that was ended may have emptied what an earlier one wrote.
+        // The second step may have emptied the file before warpcc ended it.
         if let Some(path) = &done.run.contested_file {
             return Err(Unsupported::new(
-                FAILS_OVER_FILE,
+                FAILS_WITH_OVERWRITTEN_FILE,
                 path.display().to_string(),
             ));
         }
@@ -333,18 +347,18 @@ impl Building<'_> {
         }
     }
 
-    /// A file that a tool made or looked for next to its output.
-    fn stray(&self, done: &mut Done) -> Option<String> {
-        let seen = done.run.seen.stray.take();
-        let is_watched = self.dry.watch.is_some();
+    /// A side file: one that a tool wrote or looked for next to its output.
+    fn side_file(&self, done: &mut Done) -> Option<String> {
+        let seen = done.run.seen.side_file.take();
+        let is_watched = self.dry_run.watch.is_some();
         seen.or_else(|| match is_watched {
             true => None,
-            false => publish::left_beside(self.scratch, &done.graph, &done.run),
+            false => publish::find_side_file(self.scratch, &done.graph, &done.run),
         })
     }
 }
 
-/// Notes the outputs that tools write in place, for a build that is interrupted.
+/// Notes the outputs that tools write in place. They are removed if the build is interrupted.
 fn note_unfinished(graph: &TaskGraph, request: &Request, interrupt: &Interrupt) {
     let unfinished = interrupt.unfinished.lock();
     let mut unfinished = unfinished.unwrap_or_else(PoisonError::into_inner);
@@ -353,28 +367,27 @@ fn note_unfinished(graph: &TaskGraph, request: &Request, interrupt: &Interrupt) 
     unfinished.extend(written.map(|&id| request.absolute(&graph.file(id).path)));
 }
 
-/// How far a run is, in words for the terminal.
-fn standing(graph: &TaskGraph, states: &TaskStates) -> RunProgress {
-    let mut standing = RunProgress {
+/// How far a run is.
+fn progress_of(graph: &TaskGraph, states: &TaskStates) -> RunProgress {
+    let mut progress = RunProgress {
         total: graph.steps.len(),
         ..RunProgress::default()
     };
     for (task, step) in graph.steps.iter().enumerate() {
         match states.get(task) {
-            TaskState::Running => standing.running.push(match &step.arch {
+            TaskState::Running => progress.running.push(match &step.arch {
                 Some(arch) => format!("{} {arch}", step.tool.name()),
                 None => step.tool.name().to_owned(),
             }),
-            TaskState::Done | TaskState::Over => standing.done += 1,
+            TaskState::Done | TaskState::Over => progress.done += 1,
             _ => {}
         }
     }
-    standing
+    progress
 }
 
-/// Waits until a change made before this process began shows an older time than anything that
-/// happens from now on. A file that a build system wrote just before it called us then counts as
-/// settled, and only one that changes while we run does not.
+/// Waits until this process is older than one tick of the clock of file times. A file that a build system wrote just before
+/// it called warpcc then has an older time than a file that changes while warpcc runs, so the two can be told apart.
 fn let_clock_tick(started: SystemTime) {
     /// More than a tick of the kernel's file clock (10 ms at the slowest), as the manifest asks.
     const TICK: Duration = Duration::from_millis(11);
@@ -385,7 +398,7 @@ fn let_clock_tick(started: SystemTime) {
     }
 }
 
-/// After a signal there is nothing more to do: its thread cleans up and ends the process.
+/// Never returns after a signal: the signal's thread cleans up and ends the process.
 fn wait_if_interrupted(children: &Children) {
     while children.is_closed() {
         std::thread::park();

@@ -1,4 +1,4 @@
-//! Bypassed calls: the reason, and what happens before this process becomes nvcc.
+//! Bypassed calls: why, and what is done before this process becomes nvcc.
 
 use warpcc_plan::Unsupported;
 
@@ -6,8 +6,9 @@ use crate::call_record::CallRecorder;
 use crate::log::Log;
 use crate::{build, resources};
 
-/// Calls in which nvcc only prints information, or preprocesses: they need no room.
-const ASKS_NVCC_ONLY: [&str; 7] = [
+/// Reasons of calls that need little memory and time: nvcc only prints information, or preprocesses. They do not wait until
+/// the machine has room.
+const CHEAP_CALLS: [&str; 7] = [
     "no input file",
     "--help",
     "--version",
@@ -26,28 +27,27 @@ pub enum Bypass {
 }
 
 impl Bypass {
-    /// Prepares this process to become nvcc: counts the call, and waits until the machine has room for an nvcc that
-    /// compiles.
-    pub fn count_and_make_room(&self, account: &CallRecorder<'_>, log: &Log) {
+    /// Prepares this process to become nvcc: counts the call and, if nvcc will compile, waits until the machine has room.
+    pub fn count_and_make_room(&self, recorder: &CallRecorder<'_>, log: &Log) {
         let compiles = match self {
             Self::Plain(reason) => {
                 log.line(|| format!("nothing to cache: {reason}"));
-                account.passed();
-                (!ASKS_NVCC_ONLY.contains(reason)).then_some(*reason)
+                recorder.passed();
+                (!CHEAP_CALLS.contains(reason)).then_some(*reason)
             }
             Self::Unsupported(why) if why.reason == build::REFUSED => {
                 log.line(|| why.reason.to_owned());
-                account.refused();
+                recorder.refused();
                 None
             }
             Self::Unsupported(why) => {
                 log.line(|| format!("running nvcc: {why}"));
-                account.fallback(why.reason);
+                recorder.fallback(why.reason);
                 Some(why.reason)
             }
         };
         if let Some(reason) = compiles {
-            resources::make_room_for_nvcc(account.config, account.lineage, reason, log);
+            resources::make_room_for_nvcc(recorder.config, recorder.call_id, reason, log);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Records each call: counters for `warpcc stats`, a note for `warpcc why`, a record for `warpcc report`.
+//! Records each call: counters for `warpcc stats`, the key parts for `warpcc why`, a record for `warpcc report`.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -14,11 +14,11 @@ use warpcc_report::{History, HistoryLimits};
 
 use crate::build::Built;
 use crate::config::Config;
-use crate::direct::NotKept;
+use crate::direct::NotStored;
 use crate::history;
 use crate::process_context::ProcessContext;
 use crate::request::Request;
-use crate::resources::Lineage;
+use crate::resources::CallId;
 
 /// The folder of the cache that holds the records.
 const RECORDS: &str = "builds-v1";
@@ -32,14 +32,14 @@ pub fn records(store: &DiskStore) -> History {
         .with_mode(store.access().file_mode())
 }
 
-/// One call, from its start.
+/// Records one call.
 pub struct CallRecorder<'a> {
     /// The cache, if there is one.
     pub store: Option<&'a DiskStore>,
     /// The settings.
     pub config: &'a Config,
     /// The build that the call belongs to.
-    pub lineage: &'a Lineage,
+    pub call_id: &'a CallId,
     /// When the call began.
     pub started: SystemTime,
     /// The command line, the compiler first.
@@ -53,21 +53,21 @@ impl<'a> CallRecorder<'a> {
     pub fn new(
         compiler: &Path,
         args: &[OsString],
-        around: &ProcessContext,
+        context: &ProcessContext,
         store: Option<&'a DiskStore>,
         config: &'a Config,
-        lineage: &'a Lineage,
+        call_id: &'a CallId,
     ) -> Self {
         let words = args.iter().map(|arg| arg.to_string_lossy().into_owned());
         Self {
             store,
             config,
-            lineage,
-            started: around.started,
+            call_id,
+            started: context.started,
             args: std::iter::once(compiler.display().to_string())
                 .chain(words)
                 .collect(),
-            directory: around.directory.display().to_string(),
+            directory: context.directory.display().to_string(),
         }
     }
 
@@ -78,7 +78,7 @@ impl<'a> CallRecorder<'a> {
             ("invocations.direct_hits", 1),
             ("saved.micros", micros),
         ]);
-        self.leave(InvocationRecord {
+        self.append_record(InvocationRecord {
             outcome: CallOutcome::DirectHit,
             sources: request.invocation.inputs.clone(),
             saved: Duration::from_micros(micros),
@@ -89,7 +89,7 @@ impl<'a> CallRecorder<'a> {
     /// Records a bypassed call that has nothing to cache.
     pub fn passed(&self) {
         self.count(&[("invocations.total", 1), ("invocations.passed", 1)]);
-        self.leave(InvocationRecord {
+        self.append_record(InvocationRecord {
             outcome: CallOutcome::Passed,
             ..InvocationRecord::default()
         });
@@ -98,7 +98,7 @@ impl<'a> CallRecorder<'a> {
     /// Records a call whose command line nvcc refuses.
     pub fn refused(&self) {
         self.count(&[("invocations.total", 1), ("invocations.failed", 1)]);
-        self.leave(InvocationRecord {
+        self.append_record(InvocationRecord {
             outcome: CallOutcome::Failed { code: 1 },
             ..InvocationRecord::default()
         });
@@ -112,7 +112,7 @@ impl<'a> CallRecorder<'a> {
             ("invocations.fallbacks", 1),
             (&counter, 1),
         ]);
-        self.leave(InvocationRecord {
+        self.append_record(InvocationRecord {
             outcome: CallOutcome::Fallback {
                 reason: reason.to_owned(),
             },
@@ -124,7 +124,7 @@ impl<'a> CallRecorder<'a> {
     pub fn built(
         &self,
         request: &Request,
-        listing: &KeyParts,
+        key_parts: &KeyParts,
         built: &Built,
         difference: Option<&Difference>,
     ) {
@@ -133,8 +133,8 @@ impl<'a> CallRecorder<'a> {
         let how = if built.code == 0 { "built" } else { "failed" };
         counts.push((format!("invocations.{how}"), 1));
         if let Some(why) = built.not_stored.as_ref().filter(|_| built.code == 0) {
-            counts.push((format!("not_direct.{}", kind_of(why)), 1));
-            if let NotKept::Store(_) = why {
+            counts.push((format!("not_direct.{}", counted_reason(why)), 1));
+            if let NotStored::Store(_) = why {
                 crate::log::warn(&format!(
                     "built, but not kept: {why} (`warpcc config` shows where the cache is)"
                 ));
@@ -150,11 +150,11 @@ impl<'a> CallRecorder<'a> {
         let counts: Vec<(&str, u64)> = counts.iter().map(|(n, c)| (n.as_str(), *c)).collect();
         self.count(&counts);
         let Some(store) = self.store else { return };
-        let missed = missed(store, request, listing, difference);
+        let missed = missed(store, request, key_parts, difference);
         if !store.options().readonly {
-            history::remember(store, request, listing);
+            history::remember(store, request, key_parts);
         }
-        self.leave(InvocationRecord {
+        self.append_record(InvocationRecord {
             outcome: match built.code {
                 0 => CallOutcome::Built,
                 code => CallOutcome::Failed { code },
@@ -165,17 +165,18 @@ impl<'a> CallRecorder<'a> {
                 .not_stored
                 .as_ref()
                 .filter(|_| built.code == 0)
-                .map(kept_short),
+                .map(short_reason),
             tasks: tasks(built, self.started),
             headers: Headers::from_read(built.headers.iter().cloned()),
             ..InvocationRecord::default()
         });
     }
 
-    /// Warns of a problem that concerns every call of a build, in the first such call only.
+    /// Warns of a problem that every call of a build has. Only the first call of the build prints the warning.
     pub fn warn_once(&self, text: &str) {
-        let told = |store: &DiskStore| history::was_told(store, &self.lineage.build.id, text);
-        if !self.store.is_some_and(told) {
+        let was_warned =
+            |store: &DiskStore| history::was_warned(store, &self.call_id.build.id, text);
+        if !self.store.is_some_and(was_warned) {
             crate::log::warn(text);
         }
     }
@@ -186,8 +187,8 @@ impl<'a> CallRecorder<'a> {
         }
     }
 
-    /// Completes the record and appends it. Failures are ignored: without the record, a report only knows less.
-    fn leave(&self, record: InvocationRecord) {
+    /// Completes the record and appends it to the history. Failures are ignored: the report then lacks this call.
+    fn append_record(&self, record: InvocationRecord) {
         let Some(store) = self.store.filter(|store| !store.options().readonly) else {
             return;
         };
@@ -195,7 +196,7 @@ impl<'a> CallRecorder<'a> {
         let wall = since(self.started, SystemTime::now());
         let boot = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
         let boot = Duration::try_from(boot).unwrap_or_default();
-        // Asking the machine costs as much as a quarter of an answer from the cache.
+        // Finding the limits out takes a quarter of the time of a direct hit, so it is not done for a hit.
         let budget = (!record.tasks.is_empty()).then(|| {
             let limits = self.config.limits();
             Budget {
@@ -204,9 +205,9 @@ impl<'a> CallRecorder<'a> {
             }
         });
         let record = InvocationRecord {
-            id: self.lineage.call,
-            build: self.lineage.build.id.clone(),
-            driver: self.lineage.build.driver.clone(),
+            id: self.call_id.call,
+            build: self.call_id.build.id.clone(),
+            driver: self.call_id.build.driver.clone(),
             host: rustix::system::uname()
                 .nodename()
                 .to_string_lossy()
@@ -219,7 +220,7 @@ impl<'a> CallRecorder<'a> {
             budget: budget.unwrap_or_default(),
             ..record
         };
-        drop(records(store).append(&self.lineage.build, record));
+        drop(records(store).append(&self.call_id.build, record));
     }
 }
 
@@ -231,7 +232,7 @@ fn nanos(time: Duration) -> u64 {
 fn missed(
     store: &DiskStore,
     request: &Request,
-    listing: &KeyParts,
+    key_parts: &KeyParts,
     difference: Option<&Difference>,
 ) -> Vec<KeyPartChange> {
     if let Some(difference) = difference {
@@ -241,7 +242,7 @@ fn missed(
             .inputs
             .iter()
             .any(|i| request.absolute(i) == request.directory.join(path));
-        let gone = |there: bool| there.then(|| "there".to_owned());
+        let there = || Some("there".to_owned());
         if let Difference::VariableChanged { name } = difference {
             return vec![KeyPartChange {
                 kind: "variable".to_owned(),
@@ -252,10 +253,8 @@ fn missed(
         }
         let (old, new) = match difference {
             Difference::FileChanged { .. } => (Some("old".to_owned()), Some("new".to_owned())),
-            Difference::FileMissing { .. } => (gone(true), None),
-            Difference::FileAppeared { .. } | Difference::VariableChanged { .. } => {
-                (None, gone(true))
-            }
+            Difference::FileMissing { .. } => (there(), None),
+            Difference::FileAppeared { .. } | Difference::VariableChanged { .. } => (None, there()),
         };
         return vec![KeyPartChange {
             kind: if source { "source" } else { "header" }.to_owned(),
@@ -268,7 +267,7 @@ fn missed(
         return Vec::new();
     };
     let text = |value: Option<Vec<u8>>| value.map(|v| String::from_utf8_lossy(&v).into_owned());
-    KeyParts::changes(&earlier, listing)
+    KeyParts::changes(&earlier, key_parts)
         .into_iter()
         .map(|change| {
             let (kind, name) = change
@@ -285,12 +284,12 @@ fn missed(
         .collect()
 }
 
-/// Waits shorter than this are the price of asking.
-const WORTH_TELLING: Duration = Duration::from_millis(2);
+/// Shorter waits are not reported: they are the time that asking for a slot takes.
+const SHORTEST_WAIT: Duration = Duration::from_millis(2);
 
 fn tasks(built: &Built, called: SystemTime) -> Vec<Task> {
     let graph = &built.graph;
-    // A task's times count from the start of the call, the engine's from its own.
+    // In a record, times count from the start of the call. The engine's times count from the start of its run.
     let offset = built.run.began.duration_since(called).unwrap_or_default();
     let task = |task: &warpcc_engine::Finished| {
         let step = &graph.steps[task.step];
@@ -299,7 +298,8 @@ fn tasks(built: &Built, called: SystemTime) -> Vec<Task> {
             let mut of_it = files.filter(|(file, _)| *file == id.0 as usize);
             of_it.find_map(|(_, size)| *size).unwrap_or(0)
         };
-        // Also held up by this call's own limit, before the machine was asked.
+        // The task waits from the moment when all tasks that it needs have ended. It may wait for this call's own limit
+        // first, and then for the machine.
         let needs = graph.needs(task.step).iter();
         let ready = needs.filter_map(|n| built.run.tasks.get(*n));
         let ready = ready.map(|needed| needed.finished).max();
@@ -324,7 +324,7 @@ fn tasks(built: &Built, called: SystemTime) -> Vec<Task> {
             user: task.user,
             system: task.system,
             peak_kib: task.peak_kib,
-            waited_for: (started.saturating_sub(queued) > WORTH_TELLING).then_some(
+            waited_for: (started.saturating_sub(queued) > SHORTEST_WAIT).then_some(
                 match task.waited_for {
                     WaitedFor::Slot => Wait::Cpu,
                     WaitedFor::Memory => Wait::Memory,
@@ -352,14 +352,14 @@ fn tasks(built: &Built, called: SystemTime) -> Vec<Task> {
     built.run.tasks.iter().map(task).collect()
 }
 
-/// A reason as a record has it: with the path, on one line of sensible length.
-fn kept_short(why: &NotKept) -> String {
+/// The reason for a record: with the path, and not too long.
+fn short_reason(why: &NotStored) -> String {
     why.to_string().chars().take(512).collect()
 }
 
-/// A reason without the path in it, to be counted: each name that is counted stays in the cache.
-fn kind_of(why: &NotKept) -> String {
-    let NotKept::Unfit(why) = why else {
+/// The reason without the path in it, for a counter. Each path would make one more counter, and counters are never removed.
+fn counted_reason(why: &NotStored) -> String {
+    let NotStored::NotReusable(why) = why else {
         return "the cache cannot be written".to_owned();
     };
     let known = [
@@ -385,7 +385,7 @@ fn kind_of(why: &NotKept) -> String {
     }
 }
 
-/// Counts for `warpcc stats`: hits and misses per tool, what the hits saved, and what the others took.
+/// Counts for `warpcc stats`: hits and misses of each tool, the time that hits saved, and the time that the other steps took.
 fn step_counts(built: &Built) -> Vec<(String, u64)> {
     let mut counts: Vec<(String, u64)> = Vec::new();
     let mut add = |name: String, count: u64| match counts.iter_mut().find(|(n, _)| *n == name) {
@@ -441,7 +441,11 @@ mod tests {
             ("-arch=native", "-arch=native"),
             ("/w/a", "a file"),
         ] {
-            assert_eq!(kind_of(&NotKept::Unfit(why.to_owned())), kind, "{why}");
+            assert_eq!(
+                counted_reason(&NotStored::NotReusable(why.to_owned())),
+                kind,
+                "{why}"
+            );
         }
     }
 }

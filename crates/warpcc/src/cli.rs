@@ -105,7 +105,7 @@ enum Command {
 ///
 /// # Errors
 /// The command failed. The message is for the user, and names the file.
-pub fn run(args: &[OsString], around: ProcessContext) -> anyhow::Result<i32> {
+pub fn run(args: &[OsString], context: ProcessContext) -> anyhow::Result<i32> {
     if version::is_asked(args.get(1..).unwrap_or_default()) {
         return version::run();
     }
@@ -128,25 +128,25 @@ pub fn run(args: &[OsString], around: ProcessContext) -> anyhow::Result<i32> {
     let config = || Config::load(variable);
     match command {
         Command::Completions(args) => completions::run(&args, Cli::command()),
-        Command::Setup(args) => setup::run(&args, &around),
+        Command::Setup(args) => setup::run(&args, &context),
         Command::Man(args) => man::run(&args, Cli::command()),
         Command::Fatbin(command) => fatbin::run(&command),
         // Started by `jit warm`, which has read the settings.
         Command::Jit(JitCommand::Load(args)) => jit::load(&args),
-        Command::Jit(command) => jit::run(&command, &jit::settings()?, &around),
-        Command::Rtc(command) => rtc::run(&command, &around),
+        Command::Jit(command) => jit::run(&command, &jit::settings()?, &context),
+        Command::Rtc(command) => rtc::run(&command, &context),
         // A wrong setting is one of the things to find.
-        Command::Doctor(args) => doctor::run(&args, config(), &around),
-        Command::Run(args) => run::run(&args, &config()?, around),
-        Command::Explain(args) => explain::run(&args, &config()?, around),
-        Command::Shim(args) => shim::run(&args, &config()?, &around),
+        Command::Doctor(args) => doctor::run(&args, config(), &context),
+        Command::Run(args) => run::run(&args, &config()?, context),
+        Command::Explain(args) => explain::run(&args, &config()?, context),
+        Command::Shim(args) => shim::run(&args, &config()?, &context),
         Command::Stats(args) => stats::run(&args, &config()?),
         Command::Report(args) => report::run(&args, &config()?),
         Command::Monitor(args) => monitor::run(&args, &config()?),
         Command::Cache(command) => cache::run(&command, &config()?),
-        Command::Remote(command) => remote::run(&command, &config()?, &around.ourselves[0]),
+        Command::Remote(command) => remote::run(&command, &config()?, &context.ourselves[0]),
         Command::Config(args) => config_command::run(&args, &config()?),
-        Command::Why(args) => why::run(&args, &config()?, &around),
+        Command::Why(args) => why::run(&args, &config()?, &context),
     }
 }
 

@@ -1,7 +1,6 @@
 //! Runs the engine's commands on the cluster of `WARPCC_EXECUTOR`. Warns once if the cluster cannot be used.
 //!
-//! A cluster that cannot be reached is paused for a while by all calls, so that a build of a thousand files waits
-//! for it once.
+//! After a cluster could not be reached, no call uses it for a while, so that a build of a thousand files waits for it once.
 
 mod estimates;
 
@@ -25,27 +24,27 @@ use warpcc_remote_client::{Address, Auth, RemoteError, RemoteProgram};
 use crate::config::{Config, ExecutorSettings};
 use crate::resources;
 
-/// How long calls leave a cluster alone that did not answer.
-const LEFT_ALONE: Duration = Duration::from_secs(60);
+/// How long a cluster is not used after it did not answer.
+const PAUSE: Duration = Duration::from_secs(60);
 
-/// The number of odd answers after which a cluster is left alone.
-const ODD_ANSWERS: u32 = 3;
+/// The number of wrong answers after which a cluster is paused.
+const MOST_WRONG_ANSWERS: u32 = 3;
 
-/// The kind of the notes on clusters that did not answer.
-const NOTES: &str = "clusters-v1";
+/// The kind of the notes on paused clusters.
+const PAUSES: &str = "clusters-v1";
 
-/// The kind of the notes with the estimates of clusters.
-const OUTLOOKS: &str = "cluster-outlooks-v1";
+/// The kind of the notes with estimates.
+const ESTIMATES: &str = "cluster-outlooks-v1";
 
-/// The cluster that the settings name, and who we are to it.
-pub struct NamedCluster {
+/// The cluster that the settings name, and the credentials for it.
+pub struct ClusterAddress {
     /// The cluster's address.
     pub address: Address,
-    /// Our credentials.
+    /// The credentials.
     pub auth: Auth,
 }
 
-impl NamedCluster {
+impl ClusterAddress {
     /// The cluster of `config`; `None`, with a warning, where the settings cannot be used.
     pub fn of(config: &Config) -> Option<Self> {
         let address = config.executor.address.value.clone()?;
@@ -60,7 +59,7 @@ impl NamedCluster {
 }
 
 /// A cluster, as one call uses it.
-pub struct Elsewhere<'a> {
+pub struct Cluster<'a> {
     /// The cluster's name in messages.
     name: String,
     remote: Arc<RemoteProgram>,
@@ -68,17 +67,17 @@ pub struct Elsewhere<'a> {
     moved: Mutex<TransferStats>,
     settings: &'a ExecutorSettings,
     store: Option<&'a DiskStore>,
-    given_up: AtomicBool,
-    odd: AtomicU32,
+    is_abandoned: AtomicBool,
+    wrong_answers: AtomicU32,
     faults: AtomicU64,
     slots: Pool,
-    outlook: Mutex<Estimates>,
+    estimates: Mutex<Estimates>,
 }
 
-impl<'a> Elsewhere<'a> {
-    /// The cluster that was `named`, reached through `remote`; `None` where a call found it dead a moment ago.
+impl<'a> Cluster<'a> {
+    /// The cluster that was `named`, reached through `remote`; `None` while it is paused.
     pub fn new(
-        named: &NamedCluster,
+        named: &ClusterAddress,
         remote: &Arc<RemoteProgram>,
         config: &'a Config,
         store: Option<&'a DiskStore>,
@@ -97,40 +96,42 @@ impl<'a> Elsewhere<'a> {
             &format!("cluster-{}", key.hex()),
             settings.jobs.value.get(),
         );
-        let outlook = store.and_then(|store| store.note(OUTLOOKS, &key));
-        let outlook = outlook.map(|bytes| Estimates::from_bytes(&bytes, SystemTime::now()));
-        let elsewhere = Self {
+        let estimates = store.and_then(|store| store.note(ESTIMATES, &key));
+        let estimates = estimates.map(|bytes| Estimates::from_bytes(&bytes, SystemTime::now()));
+        let cluster = Self {
             slots,
-            outlook: Mutex::new(outlook.unwrap_or_default()),
+            estimates: Mutex::new(estimates.unwrap_or_default()),
             name,
             remote: Arc::clone(remote),
             moved: Mutex::default(),
             settings,
             store,
-            given_up: AtomicBool::new(false),
-            odd: AtomicU32::new(0),
+            is_abandoned: AtomicBool::new(false),
+            wrong_answers: AtomicU32::new(0),
             faults: AtomicU64::new(0),
         };
-        (!elsewhere.is_left_alone()).then_some(elsewhere)
+        (!cluster.is_paused()).then_some(cluster)
     }
 
-    fn known(&self) -> MutexGuard<'_, Estimates> {
-        self.outlook.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock_estimates(&self) -> MutexGuard<'_, Estimates> {
+        self.estimates
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     fn note_key(&self) -> Key {
         key_of(&self.name)
     }
 
-    fn is_left_alone(&self) -> bool {
-        let noted = self.store.and_then(|s| s.note(NOTES, &self.note_key()));
+    fn is_paused(&self) -> bool {
+        let noted = self.store.and_then(|s| s.note(PAUSES, &self.note_key()));
         let Some(since) = noted.and_then(|bytes| bytes.try_into().ok()) else {
             return false;
         };
         let since = UNIX_EPOCH + Duration::from_secs(u64::from_le_bytes(since));
-        // A clock that was set back does not keep us from the cluster.
+        // If the clock was set back, the pause is over.
         let age = SystemTime::now().duration_since(since);
-        age.is_ok_and(|age| age < LEFT_ALONE)
+        age.is_ok_and(|age| age < PAUSE)
     }
 
     /// Counts a fault, and decides whether later commands still go to the cluster.
@@ -144,26 +145,26 @@ impl<'a> Elsewhere<'a> {
             | RemoteError::WrongBytes { .. }
             | RemoteError::Key { .. }
             | RemoteError::Local { .. } => {
-                self.odd.fetch_add(1, Ordering::SeqCst) + 1 >= ODD_ANSWERS
+                self.wrong_answers.fetch_add(1, Ordering::SeqCst) + 1 >= MOST_WRONG_ANSWERS
             }
         };
         if !is_dead {
             return;
         }
-        if !self.given_up.swap(true, Ordering::SeqCst) {
+        if !self.is_abandoned.swap(true, Ordering::SeqCst) {
             crate::log::warn(&format!("{fault}; commands run here for a while"));
             let now = SystemTime::now().duration_since(UNIX_EPOCH);
             let now = now.unwrap_or_default().as_secs().to_le_bytes();
             if let Some(store) = self.store {
-                // Without the note the next call finds out for itself.
-                drop(store.put_note(NOTES, &self.note_key(), &now));
+                // If the note cannot be written, the next call tries the cluster itself.
+                drop(store.put_note(PAUSES, &self.note_key(), &now));
             }
         }
     }
 }
 
-impl Drop for Elsewhere<'_> {
-    /// Adds what the call moved, and what failed, to the counters of `warpcc stats`.
+impl Drop for Cluster<'_> {
+    /// Adds the bytes that the call sent and received, and its errors, to the counters of `warpcc stats`.
     fn drop(&mut self) {
         let moved = *self.moved.lock().unwrap_or_else(PoisonError::into_inner);
         let counts = [
@@ -173,9 +174,9 @@ impl Drop for Elsewhere<'_> {
         ];
         if let Some(store) = self.store.filter(|_| counts.iter().any(|(_, n)| *n > 0)) {
             store.count(&counts);
-            // Of two calls that end at once, one's estimates may be lost: the next call learns them again.
-            let known = self.known().to_bytes(SystemTime::now());
-            drop(store.put_note(OUTLOOKS, &self.note_key(), &known));
+            // If two calls end at the same time, the estimates of one are lost. The next call learns them again.
+            let known = self.lock_estimates().to_bytes(SystemTime::now());
+            drop(store.put_note(ESTIMATES, &self.note_key(), &known));
         }
     }
 }
@@ -225,17 +226,17 @@ fn headers(path: &Path) -> Result<Vec<(String, Origin)>, String> {
     Ok(headers)
 }
 
-impl Executor for Elsewhere<'_> {
+impl Executor for Cluster<'_> {
     fn slots(&self) -> &Pool {
         &self.slots
     }
 
     fn estimate(&self, program: &Digest) -> RemoteEstimate {
-        self.known().estimate(program)
+        self.lock_estimates().estimate(program)
     }
 
     fn takes(&self, _: Tool) -> bool {
-        !self.given_up.load(Ordering::SeqCst)
+        !self.is_abandoned.load(Ordering::SeqCst)
     }
 
     fn has(&self, tool: Tool) -> bool {
@@ -267,9 +268,9 @@ impl Executor for Elsewhere<'_> {
         match ran {
             Ok(done) => {
                 if let Some(done) = done.as_ref().filter(|done| done.code == 0) {
-                    let mut known = self.known();
+                    let mut known = self.lock_estimates();
                     known.learn(clock.elapsed(), done.busy, moved.timed, moved.took);
-                    known.has(job.command.inputs.iter().map(|input| input.digest));
+                    known.note_uploaded(job.command.inputs.iter().map(|input| input.digest));
                 }
                 done
             }

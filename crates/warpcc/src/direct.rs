@@ -1,6 +1,6 @@
-//! The direct level: looks up a whole invocation by its command and its input manifest. A hit starts no process.
+//! The direct level of the cache: looks up a whole call by its direct key and its input manifest. A hit starts no process.
 
-mod keep;
+mod store_result;
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -12,37 +12,38 @@ use warpcc_cache::{
 use warpcc_engine::conditions::Conditions;
 use warpcc_plan::{OutputKind, Unsupported};
 
-pub use self::keep::{DATE_MACRO, Keeping, Made, NATIVE, NotKept};
+pub use self::store_result::{DATE_MACRO, FinalFile, NATIVE, NotStored, ResultToStore};
 use crate::outputs::{ExpectedKind, Outputs};
 use crate::request::Request;
 use crate::standard_streams;
 
-/// The role of an output whose path each command line names.
+/// The role, in a record, of the output that `-o` names. Its path is not in the key: every call gets it at its own path.
 const OUTPUT: &str = "-o";
+/// The same for the dependency file that `-MF` names.
 const DEPENDENCIES: &str = "-MF";
-/// Comes before the path in the role of any other output.
+/// The role of any other output: this word, and the path.
 const AT: &str = "at ";
-/// Comes before the role of a dependency file that is stored with fixed names in it (see [`warpcc_path_map`]).
+/// Comes before the role of a dependency file that is stored without the names of mapped folders (see [`warpcc_path_map`]).
 const LISTS: &str = "lists ";
-/// The reason not to store a call whose plan writes a file that [`warpcc_plan::Invocation::outputs`] does not know.
+/// Why a call is not stored whose plan writes a file that [`warpcc_plan::Invocation::outputs`] does not list.
 const UNEXPECTED: &str = "an output under a name that the command line does not imply";
 
 /// The result of a look-up.
 #[derive(Debug)]
-pub enum Served {
-    /// All outputs are in place. Making them had cost this many microseconds of processor time.
+pub enum DirectLookup {
+    /// All outputs are in place. They took this many microseconds of processor time to make.
     Hit(u64),
-    /// The call has to be built; the first file that differs, where that is the reason.
+    /// The call has to be built. If a record was found that is not valid, the first file that differs.
     Miss(Option<Difference>),
-    /// Plain nvcc has to write these outputs.
-    NotOurs(Unsupported),
+    /// Plain nvcc has to carry out the call: warpcc cannot write these outputs as nvcc would.
+    Bypass(Unsupported),
 }
 
-/// Checks whether a stored result is valid for this call, as far as that can be told without files: everything but files
-/// that the run observed must be the same for this call.
+/// Checks the part of a record that is not about files: variables, limits and the like, which the tools asked for when the
+/// result was made, must be the same now.
 ///
 /// # Errors
-/// The variable that differs, where it is one.
+/// The variable that differs, if it is a variable.
 pub fn conditions_hold(
     variant: &KeyVariant,
     outcome: &Outcome,
@@ -52,44 +53,46 @@ pub fn conditions_hold(
     conditions.ok_or(None)?.hold(request.place())
 }
 
-/// Looks the call up and, on a hit, puts everything in place.
+/// Looks the call up in the cache on this disk. On a hit, puts the outputs in place and prints the messages.
 ///
 /// # Errors
-/// An output cannot be written; plain nvcc will say so in its own words.
-pub fn serve(
+/// An output cannot be written. Plain nvcc then reports it in its own words.
+pub fn look_up(
     store: &DiskStore,
     request: &Request,
     keys: &KeyVariants,
-) -> Result<Served, StoreError> {
+) -> Result<DirectLookup, StoreError> {
     let mut first = None;
     for variant in keys.iter() {
-        match serve_under(variant, store, request)? {
-            Served::Miss(difference) => first = first.or(difference),
+        match look_up_under(variant, store, request)? {
+            DirectLookup::Miss(difference) => first = first.or(difference),
             hit => return Ok(hit),
         }
     }
-    Ok(Served::Miss(first))
+    Ok(DirectLookup::Miss(first))
 }
 
-/// Asks the shared caches for a call under each of its names. True where another look-up may hit.
+/// Asks the shared caches for a call, under its direct key and its content keys. True if a look-up on disk may hit now.
 pub fn fetch(
     upstream: &dyn Upstream,
     store: &DiskStore,
-    names: &[(&Request, &KeyVariants)],
+    candidates: &[(&Request, &KeyVariants)],
 ) -> bool {
     // Only nvcc's plan knows the files that `-keep` leaves.
     let leaves_more = |request: &Request| request.invocation.kept_folder().is_some();
-    if names.iter().any(|(request, _)| leaves_more(request)) {
+    if candidates.iter().any(|(request, _)| leaves_more(request)) {
         return false;
     }
-    let implied: Vec<Vec<Implied>> = names.iter().map(|(request, _)| implied(request)).collect();
-    let vets: Vec<_> = implied
+    let implied: Vec<Vec<Implied>> = (candidates.iter())
+        .map(|(request, _)| implied(request))
+        .collect();
+    let checks: Vec<_> = implied
         .iter()
         .map(|implied| move |outcome: &mut Outcome| accepts(outcome, implied))
         .collect();
-    let keys: Vec<Vec<Key>> = names.iter().map(|(_, keys)| keys.keys()).collect();
+    let keys: Vec<Vec<Key>> = candidates.iter().map(|(_, keys)| keys.keys()).collect();
     let mut wanted = Vec::new();
-    for (((request, _), keys), vet) in names.iter().zip(&keys).zip(&vets) {
+    for (((request, _), keys), vet) in candidates.iter().zip(&keys).zip(&checks) {
         wanted.extend(keys.iter().map(|key| Wanted {
             level: Level::Direct,
             key,
@@ -100,20 +103,20 @@ pub fn fetch(
     upstream.fetch(store, &wanted)
 }
 
-fn serve_under(
+fn look_up_under(
     variant: &KeyVariant,
     store: &DiskStore,
     request: &Request,
-) -> Result<Served, StoreError> {
+) -> Result<DirectLookup, StoreError> {
     let implied = implied(request);
     let mut staged: Vec<(Digest, PathBuf, Staged)> = Vec::new();
-    let meanwhile = |outcome: &Outcome| {
+    let stage_outputs = |outcome: &Outcome| {
         if !variant.suits(outcome) {
             return;
         }
         for output in &outcome.outputs {
             if !output.role.starts_with(LISTS)
-                && let Some((path, may_run)) = place_of(&output.role, &implied, request)
+                && let Some((path, may_run)) = path_of(&output.role, &implied, request)
                 && let Ok(Some(ready)) =
                     store.stage(&output.digest, &path, output.executable && may_run)
             {
@@ -123,49 +126,49 @@ fn serve_under(
     };
     let holds = |outcome: &Outcome| conditions_hold(variant, outcome, request);
     let at = request.work_dir();
-    let outcome = match store.look_up_if(Level::Direct, &variant.key, at, &holds, meanwhile) {
+    let outcome = match store.look_up_if(Level::Direct, &variant.key, at, &holds, stage_outputs) {
         Lookup::Hit(outcome, _) => outcome,
         Lookup::Miss(LookupMiss::Differs(mut differences)) => {
-            return Ok(Served::Miss(differences.pop()));
+            return Ok(DirectLookup::Miss(differences.pop()));
         }
-        Lookup::Miss(_) => return Ok(Served::Miss(None)),
+        Lookup::Miss(_) => return Ok(DirectLookup::Miss(None)),
     };
     if !outcome.stdout.is_empty() && !outcome.stderr.is_empty() && standard_streams::are_one() {
-        return Ok(Served::NotOurs(Unsupported::new(
+        return Ok(DirectLookup::Bypass(Unsupported::new(
             standard_streams::MIXED,
             "",
         )));
     }
     if let Err(why) = decide_on_outputs(&outcome, &implied, request) {
-        return Ok(Served::NotOurs(why));
+        return Ok(DirectLookup::Bypass(why));
     }
     for output in &outcome.outputs {
-        let Some((path, may_run)) = place_of(&output.role, &implied, request) else {
-            return Ok(Served::Miss(None));
+        let Some((path, may_run)) = path_of(&output.role, &implied, request) else {
+            return Ok(DirectLookup::Miss(None));
         };
         if output.role.starts_with(LISTS) {
             let real = |text: &[u8]| request.path_map.real_text(text);
             if store.get_changed_to(&output.digest, &path, real)? {
                 continue;
             }
-            return Ok(Served::Miss(None));
+            return Ok(DirectLookup::Miss(None));
         }
-        // Another run's outcome may be the valid one.
+        // Outputs of each candidate record were staged. Only those of the valid record are put in place.
         let ready = staged
             .iter()
             .position(|(digest, at, _)| *digest == output.digest && *at == path);
         match ready {
             Some(ready) => staged.swap_remove(ready).2.commit()?,
             None if store.get_to(&output.digest, &path, output.executable && may_run)? => {}
-            None => return Ok(Served::Miss(None)),
+            None => return Ok(DirectLookup::Miss(None)),
         }
     }
     let real = |text: &[u8]| request.path_map.real_text(text);
     emit(&real(&outcome.stdout), &real(&outcome.stderr));
-    Ok(Served::Hit(outcome.micros))
+    Ok(DirectLookup::Hit(outcome.micros))
 }
 
-/// Checks all outputs before the first one is touched: a new file must be allowed to take each name.
+/// Checks all outputs before the first one is changed: warpcc must be allowed to replace each of them by a new file.
 fn decide_on_outputs(
     outcome: &Outcome,
     implied: &[Implied],
@@ -173,16 +176,16 @@ fn decide_on_outputs(
 ) -> Result<(), Unsupported> {
     let mut outputs = Outputs::new(request)?;
     for output in &outcome.outputs {
-        if let Some((path, _)) = place_of(&output.role, implied, request) {
+        if let Some((path, _)) = path_of(&output.role, implied, request) {
             outputs.decide(&path, ExpectedKind::from_record(output.executable))?;
         }
     }
     Ok(())
 }
 
-/// Writes both streams, each in one piece.
+/// Writes the messages to standard output and standard error, each in one piece.
 pub fn emit(stdout: &[u8], stderr: &[u8]) {
-    // A closed stream is the reader's decision; the build goes on as nvcc's would.
+    // Nobody may read the stream any more. nvcc ignores that too.
     if !stdout.is_empty() {
         _ = std::io::stdout().write_all(stdout);
         _ = std::io::stdout().flush();
@@ -192,14 +195,14 @@ pub fn emit(stdout: &[u8], stderr: &[u8]) {
     }
 }
 
-/// An output that the command line implies, and the role under which a record has it.
+/// An output that the command line implies, and its role in a record.
 struct Implied {
     role: String,
-    place: PathBuf,
+    path: PathBuf,
     kind: OutputKind,
 }
 
-/// Every output that the command line implies, but for the intermediate files of `-keep`.
+/// Every output that the command line implies, except the intermediate files of `-keep`.
 fn implied(request: &Request) -> Vec<Implied> {
     let outputs = request.invocation.outputs().into_iter();
     let outputs = outputs.map(|output| {
@@ -210,19 +213,19 @@ fn implied(request: &Request) -> Vec<Implied> {
                 true => format!("{LISTS}{role}"),
                 false => role,
             },
-            place: request.absolute(&output.path),
+            path: request.absolute(&output.path),
             kind: output.kind,
         }
     });
     outputs.collect()
 }
 
-/// The path of a record's output, and whether the file may be executable; `None` for an output that the command line
-/// does not imply. Records made here, and only those ([`accepts`]), may also have intermediate files in the folder of
-/// `-keep`.
-fn place_of(role: &str, implied: &[Implied], request: &Request) -> Option<(PathBuf, bool)> {
+/// The path of an output of a record, and whether the file may be executable. `None` for an output that the command line
+/// does not imply. Records made on this machine may also have intermediate files in the folder of `-keep`; records from
+/// shared caches may not ([`accepts`]).
+fn path_of(role: &str, implied: &[Implied], request: &Request) -> Option<(PathBuf, bool)> {
     if let Some(found) = implied.iter().find(|implied| implied.role == role) {
-        return Some((found.place.clone(), found.kind == OutputKind::Linked));
+        return Some((found.path.clone(), found.kind == OutputKind::Linked));
     }
     let folder = Path::new(request.invocation.kept_folder()?);
     let path = Path::new(role.strip_prefix(AT)?);
@@ -230,14 +233,15 @@ fn place_of(role: &str, implied: &[Implied], request: &Request) -> Option<(PathB
     is_kept.then(|| (request.directory.join(path), false))
 }
 
-/// Whether a result from elsewhere has exactly the outputs that the command line implies, each once. The result may hold
-/// any object, but must not choose the file that the object is written to. Also makes its messages fit to be shown.
+/// Whether a record from a shared cache has exactly the outputs that the command line implies, each once. Somebody else
+/// chose the contents of the outputs; the record must not also choose the files that they are written to. Removes terminal
+/// control characters from its messages.
 fn accepts(outcome: &mut Outcome, implied: &[Implied]) -> bool {
     let suits = |output: &ProducedFile, implied: &Implied| {
         let (may_run, most) = match implied.kind {
             OutputKind::Linked => (true, foreign::LARGEST_OUTPUT),
             OutputKind::Result => (false, foreign::LARGEST_OUTPUT),
-            // The file is changed in memory before it is written.
+            // Paths in this file are replaced in memory before it is written.
             OutputKind::Dependencies => (false, foreign::LARGEST_TEXT),
         };
         output.role == implied.role && (may_run || !output.executable) && output.digest.size <= most

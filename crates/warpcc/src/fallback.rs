@@ -1,4 +1,4 @@
-//! Runs the user's exact command with the real compiler, in this process's place.
+//! Replaces this process by the real compiler, with the user's exact command (exec).
 
 use std::ffi::OsString;
 use std::io;
@@ -8,16 +8,16 @@ use std::process::Command;
 
 use crate::config::BEHIND;
 
-/// The value of [`BEHIND`] for programs that we run.
-pub fn behind(ourselves: &[PathBuf]) -> OsString {
+/// The value that [`BEHIND`] has for programs that warpcc runs.
+pub fn behind_value(ourselves: &[PathBuf]) -> OsString {
     std::env::join_paths(ourselves).unwrap_or_default()
 }
 
-/// Becomes the compiler. Only comes back when that fails.
+/// Replaces this process by the compiler. Returns only if that fails.
 pub fn become_compiler(compiler: &Path, args: &[OsString], ourselves: &[PathBuf]) -> io::Error {
     let error = Command::new(compiler)
         .args(args)
-        .env(BEHIND, behind(ourselves))
+        .env(BEHIND, behind_value(ourselves))
         .exec();
     io::Error::new(
         error.kind(),

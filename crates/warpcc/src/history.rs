@@ -12,9 +12,9 @@ const KIND: &str = "calls";
 const IDENTITY: &str = "warpcc call 1";
 
 /// Notes the parts of a call's key.
-pub fn remember(store: &DiskStore, request: &Request, listing: &KeyParts) {
+pub fn remember(store: &DiskStore, request: &Request, key_parts: &KeyParts) {
     let key = request.identity().key(IDENTITY);
-    if let Ok(value) = serde_json::to_vec(listing) {
+    if let Ok(value) = serde_json::to_vec(key_parts) {
         // Without the note `why` knows less.
         _ = store.put_note(KIND, &key, &value);
     }
@@ -26,25 +26,25 @@ pub fn recall(store: &DiskStore, request: &Request) -> Option<KeyParts> {
     serde_json::from_slice(&store.note(KIND, &key)?).ok()
 }
 
-const STRAY_KIND: &str = "stray";
+const SIDE_FILES_KIND: &str = "stray";
 
 /// The time after which a call that is known to need files next to its output is tried again.
-const STRAY_FOR: Duration = Duration::from_secs(24 * 60 * 60);
+const SIDE_FILES_AGE: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Notes that a call's tools work with files next to its output.
-pub fn note_stray(store: &DiskStore, key: Key) {
+pub fn note_side_files(store: &DiskStore, key: Key) {
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
     let seconds = now.unwrap_or_default().as_secs();
     // Without the note the next call builds twice, as this one.
-    _ = store.put_note(STRAY_KIND, &key, &seconds.to_le_bytes());
+    _ = store.put_note(SIDE_FILES_KIND, &key, &seconds.to_le_bytes());
 }
 
 /// Whether the call was noted within the last day.
-pub fn is_known_stray(store: &DiskStore, key: Key) -> bool {
-    let note = store.note(STRAY_KIND, &key);
+pub fn used_side_files(store: &DiskStore, key: Key) -> bool {
+    let note = store.note(SIDE_FILES_KIND, &key);
     let seconds = note.and_then(|note| note.try_into().ok());
     let noted = seconds.map(|s| UNIX_EPOCH + Duration::from_secs(u64::from_le_bytes(s)));
-    noted.is_some_and(|at| at.elapsed().is_ok_and(|age| age < STRAY_FOR))
+    noted.is_some_and(|at| at.elapsed().is_ok_and(|age| age < SIDE_FILES_AGE))
 }
 
 const FREE_KIND: &str = "folder-free";
@@ -53,10 +53,10 @@ const FREE: &str = "warpcc folder-free call 1";
 /// Whether the same call, of the same sources, was built in another folder before, and would have been answered with
 /// `base_dir = "auto"`. Notes it for the next one.
 pub fn was_built_elsewhere(store: &DiskStore, request: &Request) -> bool {
-    let Some((listing, path_map)) = request.in_every_folder() else {
+    let Some((key_parts, path_map)) = request.key_parts_without_folders() else {
         return false;
     };
-    let key = listing.key(FREE);
+    let key = key_parts.key(FREE);
     let mut sources = String::new();
     for input in &request.invocation.inputs {
         match Digest::of_file(&request.absolute(input)) {
@@ -79,19 +79,19 @@ pub fn was_built_elsewhere(store: &DiskStore, request: &Request) -> bool {
     before.is_some_and(|before| before.starts_with(format!("{sources}\n").as_bytes()))
 }
 
-const TOLD_KIND: &str = "told";
+const WARNING_KIND: &str = "told";
 
 /// Whether the user was told `text` in this build. Notes it for the next call. With a cache that is read-only, every call
 /// tells the user.
-pub fn was_told(store: &DiskStore, build: &str, text: &str) -> bool {
+pub fn was_warned(store: &DiskStore, build: &str, text: &str) -> bool {
     let mut key = Hashing::new("told in a build");
     key.part("build", build.as_bytes());
     key.part("text", text.as_bytes());
     let key = key.finish();
-    let told = store.note(TOLD_KIND, &key).is_some();
+    let told = store.note(WARNING_KIND, &key).is_some();
     if !told {
         // Without the note it is said once more.
-        _ = store.put_note(TOLD_KIND, &key, b"");
+        _ = store.put_note(WARNING_KIND, &key, b"");
     }
     told
 }

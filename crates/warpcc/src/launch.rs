@@ -1,6 +1,7 @@
-//! Launcher and masquerade: runs in the compiler's place, and behaves like the compiler.
+//! Runs in place of a compiler: as a launcher (`warpcc nvcc …`), or under the compiler's name.
 //!
-//! After any failure, the user's own command runs with the real compiler, and the reason is counted.
+//! If warpcc does not support a call, this process becomes the real compiler with the user's own command, and the reason is
+//! counted.
 
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
@@ -10,43 +11,43 @@ use crate::call_record::CallRecorder;
 use crate::config::Config;
 use crate::log::Log;
 use crate::process_context::ProcessContext;
-use crate::resources::Lineage;
-use crate::session::{Call, Session, Wishes};
+use crate::resources::CallId;
+use crate::session::{Call, CallOptions, Session};
 use crate::store::open_store;
 use crate::{fallback, locate, outputs, subcommand_words};
 
-/// Runs `compiler` with `args`. Gives the exit code, or does not return.
-pub fn launch(compiler: &OsStr, args: &[OsString], around: ProcessContext) -> i32 {
-    let path = around
+/// Runs `compiler` with `args`. Gives the exit code, or does not return because this process becomes the compiler.
+pub fn launch(compiler: &OsStr, args: &[OsString], context: ProcessContext) -> i32 {
+    let path = context
         .environment
         .iter()
         .find(|(n, _)| n == "PATH")
         .map(|(_, v)| v.as_os_str());
-    // `warpcc warpcc nvcc …`, as two build systems that both add a launcher write it.
+    // Two build systems that both add a launcher make `warpcc warpcc nvcc …`.
     if let ([inner, rest @ ..], true) = (
         args,
-        locate::is_ourselves(Path::new(compiler), &around.ourselves),
+        locate::is_ourselves(Path::new(compiler), &context.ourselves),
     ) && !locate::is_nvcc(compiler)
     {
         let inner = inner.clone();
-        return launch(&inner, rest, around);
+        return launch(&inner, rest, context);
     }
     let config = Config::load(crate::config::variable);
-    let chosen = config.as_ref().ok().and_then(|c| c.nvcc.value.clone());
-    let bare = !compiler.as_encoded_bytes().contains(&b'/')
-        || locate::is_ourselves(Path::new(compiler), &around.ourselves);
-    let named = match chosen {
-        Some(nvcc) if locate::is_nvcc(compiler) && bare => {
-            locate::compiler(nvcc.as_os_str(), path, &around.ourselves)
+    let setting = config.as_ref().ok().and_then(|c| c.nvcc.value.clone());
+    let is_bare = !compiler.as_encoded_bytes().contains(&b'/')
+        || locate::is_ourselves(Path::new(compiler), &context.ourselves);
+    let named = match setting {
+        Some(nvcc) if locate::is_nvcc(compiler) && is_bare => {
+            locate::compiler(nvcc.as_os_str(), path, &context.ourselves)
         }
-        _ => locate::compiler(compiler, path, &around.ourselves),
+        _ => locate::compiler(compiler, path, &context.ourselves),
     };
     let mut named_by = None;
     let named = named.or_else(|| {
-        // PyTorch is given "warpcc nvcc", and knows its toolkit by a variable.
-        let wanted = locate::is_nvcc(compiler) && bare;
-        let name = wanted.then(|| Path::new(compiler).file_name())??;
-        let (file, by) = locate::in_toolkit(name, &around.environment, &around.ourselves)?;
+        // PyTorch runs "warpcc nvcc" and finds its toolkit through a variable, without PATH.
+        let may_search = locate::is_nvcc(compiler) && is_bare;
+        let name = may_search.then(|| Path::new(compiler).file_name())??;
+        let (file, by) = locate::in_toolkit(name, &context.environment, &context.ourselves)?;
         named_by = Some(by);
         Some(file)
     });
@@ -58,45 +59,45 @@ pub fn launch(compiler: &OsStr, args: &[OsString], around: ProcessContext) -> i3
         ));
         return 127;
     };
-    if bare && !locate::is_nvcc(compiler) {
+    if is_bare && !locate::is_nvcc(compiler) {
         hint_at_command(compiler, args, &file);
     }
     let config = match config {
-        // Behind another warpcc there is nothing left to do, or to count.
+        // If another warpcc started this one, that one caches and counts the call.
         Ok(config)
             if locate::is_nvcc(compiler)
                 && !config.disable.value
-                && around.ourselves.len() == 1 =>
+                && context.ourselves.len() == 1 =>
         {
             config
         }
-        Ok(_) => return become_compiler(&file, args, &around),
+        Ok(_) => return become_compiler(&file, args, &context),
         Err(error) => {
             crate::log::warn(&format!("{error}; running nvcc without warpcc"));
-            return become_compiler(&file, args, &around);
+            return become_compiler(&file, args, &context);
         }
     };
     let log = Log::new(config.log.value.clone());
-    if outputs::are_closed_to_their_owner() {
-        // Not counted: nothing of ours may be made.
+    if outputs::umask_locks_out_owner() {
+        // The call is not counted, because that would make files in the cache.
         log.line(|| "running nvcc: the umask takes rights from the user itself".to_owned());
-        return become_compiler(&file, args, &around);
+        return become_compiler(&file, args, &context);
     }
     if log.is_on() {
-        let environment = &around.environment;
-        locate::log_choice(&file, named_by, environment, &around.ourselves, &log);
+        let environment = &context.environment;
+        locate::log_choice(&file, named_by, environment, &context.ourselves, &log);
     }
     let store = open_store(&config);
-    let lineage = Lineage::find(&config);
-    let account = CallRecorder::new(&file, args, &around, store.as_ref(), &config, &lineage);
-    match cached(&file, args, &around, &account, &log) {
+    let call_id = CallId::find(&config);
+    let recorder = CallRecorder::new(&file, args, &context, store.as_ref(), &config, &call_id);
+    match cached(&file, args, &context, &recorder, &log) {
         Ok(code) => code,
         Err(bypass) => {
-            bypass.count_and_make_room(&account, &log);
-            // The account writes its last counts when it is dropped, and nothing is dropped when nvcc replaces this process.
-            drop(account);
+            bypass.count_and_make_room(&recorder, &log);
+            // The store writes its last counts when it is dropped. When nvcc replaces this process, nothing is dropped.
+            drop(recorder);
             drop(store);
-            become_compiler(&file, args, &around)
+            become_compiler(&file, args, &context)
         }
     }
 }
@@ -104,22 +105,22 @@ pub fn launch(compiler: &OsStr, args: &[OsString], around: ProcessContext) -> i3
 fn cached(
     nvcc: &Path,
     args: &[OsString],
-    around: &ProcessContext,
-    account: &CallRecorder<'_>,
+    context: &ProcessContext,
+    recorder: &CallRecorder<'_>,
     log: &Log,
 ) -> Result<i32, Bypass> {
-    let base_dirs = &account.config.base_dir.value;
+    let base_dirs = &recorder.config.base_dir.value;
     let call = Call {
-        around,
-        account,
+        context,
+        recorder,
         log,
     };
     let session = Session::prepare(nvcc, args, base_dirs, call)?;
-    session.complete(&Wishes::of_launcher(), |_, _| {})
+    session.complete(&CallOptions::for_launcher(), |_, _| {})
 }
 
-fn become_compiler(file: &Path, args: &[OsString], around: &ProcessContext) -> i32 {
-    let error = fallback::become_compiler(file, args, &around.ourselves);
+fn become_compiler(file: &Path, args: &[OsString], context: &ProcessContext) -> i32 {
+    let error = fallback::become_compiler(file, args, &context.ourselves);
     crate::log::fail(&error.to_string());
     if error.kind() == std::io::ErrorKind::NotFound {
         127
@@ -139,8 +140,8 @@ fn hint(compiler: &OsStr) -> String {
     }
 }
 
-/// Names the command that was probably meant where another program has a similar name: `warpcc stat`. The program still
-/// runs, because it may be a compiler.
+/// Prints a hint where the user ran another program with a name like a warpcc command, such as `warpcc stat`. The program
+/// still runs, because it may be a compiler.
 fn hint_at_command(compiler: &OsStr, args: &[OsString], file: &Path) {
     let Some(near) = compiler
         .to_str()
@@ -148,7 +149,7 @@ fn hint_at_command(compiler: &OsStr, args: &[OsString], file: &Path) {
     else {
         return;
     };
-    // Arguments that the command would refuse were not meant for it.
+    // Without arguments that the command takes, the user did not mean the command.
     if crate::cli::takes(near, args) {
         crate::log::warn(&format!(
             "{} is not a warpcc command, so warpcc runs {}; did you mean `warpcc {near}`?",

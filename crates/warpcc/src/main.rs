@@ -8,10 +8,11 @@ mod cluster;
 mod commands;
 mod computed_includes;
 mod config;
+mod content_key;
 mod dates;
 mod direct;
-mod doubt;
 mod fallback;
+mod fetched_results;
 mod history;
 mod launch;
 mod locate;
@@ -33,7 +34,6 @@ mod standard_streams;
 mod store;
 mod subcommand_words;
 mod threads;
-mod twin;
 mod watch_folder;
 
 use std::ffi::{OsStr, OsString};
@@ -46,25 +46,25 @@ fn main() -> std::process::ExitCode {
     #[cfg(debug_assertions)]
     config::switch_guards_off();
     outputs::learn_umask();
-    let _for_nvcc = standard_streams::any_was_closed();
+    standard_streams::close_again();
     signals::survive_file_size_limit();
     let args: Vec<OsString> = std::env::args_os().collect();
     let code = start(&args).unwrap_or_else(|error| {
         log::fail(&format!("{error:#}"));
         2
     });
-    // A process's exit code has eight bits; nvcc's 255 stays 255.
+    // An exit code has eight bits.
     std::process::ExitCode::from(u8::try_from(code & 0xff).unwrap_or(1))
 }
 
-/// Decides what this process is: the compiler it is named after, one of warpcc's own commands,
-/// or a launcher.
+/// Decides what this process does, from its name and its first argument: it runs in place of the compiler that it is named
+/// after, it launches a compiler, or it runs one of warpcc's own commands.
 ///
 /// # Errors
 /// One of warpcc's own commands failed.
 fn start(args: &[OsString]) -> anyhow::Result<i32> {
     let directory = std::env::current_dir();
-    let around = ProcessContext {
+    let context = ProcessContext {
         ourselves: config::ourselves()?,
         directory: directory.as_deref().unwrap_or(Path::new("")).to_owned(),
         environment: config::environment(),
@@ -75,19 +75,19 @@ fn start(args: &[OsString]) -> anyhow::Result<i32> {
         [] => (OsStr::new("warpcc"), args),
     };
     if locate::is_nvcc(name) {
-        return Ok(launch::launch(name, rest, around));
+        return Ok(launch::launch(name, rest, context));
     }
     match rest {
         [first, rest @ ..]
             if !subcommand_words::is_subcommand(first)
                 && !first.as_encoded_bytes().starts_with(b"-") =>
         {
-            Ok(launch::launch(first, rest, around))
+            Ok(launch::launch(first, rest, context))
         }
         _ => {
-            // A compiler needs no working directory for absolute paths; these commands do.
+            // A compiler can run in a working directory that was removed. These commands cannot.
             directory?;
-            cli::run(args, around)
+            cli::run(args, context)
         }
     }
 }

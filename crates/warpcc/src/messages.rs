@@ -1,7 +1,9 @@
-//! The messages of a build's tools, held back until it is certain that nvcc need not run.
+//! The messages of a build's tools. They are shown when it is certain that plain nvcc need not run: it would print them
+//! again.
 //!
-//! Plain nvcc would print them again. A tool that ends by a signal, files next to an output, an output that cannot be
-//! written: all this shows late. An interrupted user sees the messages that nvcc's tools would have printed by then.
+//! This is certain only at the end of a build. Until then a tool may end by a signal, a side file may be found, or an output
+//! may turn out not to be writable. If the user interrupts the build, the messages so far are shown, as nvcc's tools would
+//! have printed them by then.
 
 use std::mem;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -24,16 +26,16 @@ pub struct Streams {
 pub struct Messages(Mutex<Streams>);
 
 impl Messages {
-    /// Starts over with nvcc's own messages.
-    pub fn begin(&self, first: &Streams) {
+    /// Replaces all messages by `first`.
+    pub fn restart_with(&self, first: &Streams) {
         self.lock().clone_from(first);
     }
 
     /// Adds the messages of a command that has ended.
     pub fn add(&self, finished: &Finished) {
-        let mut said = self.lock();
-        said.stdout.extend_from_slice(&finished.stdout);
-        said.stderr.extend_from_slice(&finished.stderr);
+        let mut streams = self.lock();
+        streams.stdout.extend_from_slice(&finished.stdout);
+        streams.stderr.extend_from_slice(&finished.stderr);
     }
 
     /// All messages so far.
@@ -41,10 +43,10 @@ impl Messages {
         self.lock().clone()
     }
 
-    /// Shows the messages once. A signal waits until they are written.
+    /// Prints the messages, and forgets them. A second thread waits until they are written.
     pub fn show(&self) {
-        let mut said = self.lock();
-        let Streams { stdout, stderr } = mem::take(&mut *said);
+        let mut streams = self.lock();
+        let Streams { stdout, stderr } = mem::take(&mut *streams);
         direct::emit(&stdout, &stderr);
     }
 

@@ -1,8 +1,9 @@
-//! Decides, before anything runs or a hit delivers, whether outputs may be put in place by renaming a new file.
+//! Decides whether warpcc may put outputs in place by renaming a new file over them. This is decided before a step runs and
+//! before a hit writes anything.
 //!
-//! They may where the result is the same as the tool's own: the name is free, or it is a regular file of ours with no other
-//! name, and its attributes are those of a file made there now. For any other name plain nvcc runs.
-//! `docs/design/outputs.md` lists what each tool does with such names.
+//! It may if the effect is the same as when the tool writes the output itself: there is no file of that name, or there is a
+//! regular file of this user with one name (hard link) and the attributes of a new file. In any other case plain nvcc runs.
+//! `docs/design/outputs.md` lists what each tool does with such files.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File, Metadata, OpenOptions};
@@ -19,8 +20,8 @@ use warpcc_plan::Unsupported;
 
 use crate::request::Request;
 
-/// The reason that is counted.
-pub const NOT_PLAIN: &str = "an output is not a plain file";
+/// The reason that is counted for other outputs.
+pub const NOT_A_PLAIN_FILE: &str = "an output is not a plain file";
 
 /// The kind of file that an output is to be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,7 +50,7 @@ impl ExpectedKind {
     }
 }
 
-/// The outputs of one call, as far as they have been decided on.
+/// The outputs of one call that have been decided on so far.
 pub struct Outputs<'a> {
     request: &'a Request,
     names: Vec<(u64, u64, OsString)>,
@@ -65,7 +66,7 @@ impl<'a> Outputs<'a> {
         let depend = invocation.depend.as_ref().and_then(|d| d.output.as_deref());
         for named in [invocation.output.as_deref(), depend].into_iter().flatten() {
             if named == "-" {
-                return Err(Unsupported::new(NOT_PLAIN, "-"));
+                return Err(Unsupported::new(NOT_A_PLAIN_FILE, "-"));
             }
         }
         Ok(Self {
@@ -77,11 +78,11 @@ impl<'a> Outputs<'a> {
     /// Decides on one more output, an absolute path.
     ///
     /// # Errors
-    /// Only the tool itself may write it, or it is the same file as another output or as an input.
+    /// warpcc must not replace the file, or it is the same file as another output or as an input.
     pub fn decide(&mut self, path: &Path, kind: ExpectedKind) -> Result<(), Unsupported> {
         let refuse = |why: &str| {
             let detail = format!("{}: {why}", path.display());
-            Err(Unsupported::new(NOT_PLAIN, detail))
+            Err(Unsupported::new(NOT_A_PLAIN_FILE, detail))
         };
         let place = match examine(path, kind) {
             Ok(place) => place,
@@ -142,14 +143,13 @@ fn examine(path: &Path, kind: ExpectedKind) -> Result<Place, String> {
         Ok(found) => found,
     };
     is_ours_alone(&found)?;
-    if !is_as_made_now(path, &found, folder, kind) && !guards::is_off("looks-of-outputs") {
+    if !looks_like_new_file(path, &found, folder, kind) && !guards::is_off("looks-of-outputs") {
         return Err("its permissions or attributes differ from those of a new file".to_owned());
     }
     Ok(place(Some(found)))
 }
 
-/// Checks that this is a regular file of ours with no other name. Nothing else may be renamed over, removed or
-/// truncated.
+/// Checks that this is a regular file of this user with one name. warpcc replaces, removes and truncates no other file.
 ///
 /// # Errors
 /// It is something else, which the error names.
@@ -179,9 +179,9 @@ pub fn is_ours_alone(found: &Metadata) -> Result<(), String> {
     Ok(())
 }
 
-/// Whether a file has the mode, group and attributes that a compiler's new file would have there now. A tool that writes
-/// into an old file leaves the old ones.
-fn is_as_made_now(path: &Path, found: &Metadata, folder: &Path, kind: ExpectedKind) -> bool {
+/// Whether a file has the mode, group and attributes that a new file would have there. A tool that writes into an old file
+/// keeps the old ones.
+fn looks_like_new_file(path: &Path, found: &Metadata, folder: &Path, kind: ExpectedKind) -> bool {
     let own = attributes(|buffer| rustix::fs::llistxattr(path, buffer));
     let Some(own) = own else {
         return false;
@@ -191,19 +191,20 @@ fn is_as_made_now(path: &Path, found: &Metadata, folder: &Path, kind: ExpectedKi
             && found.gid() == rustix::process::getegid().as_raw()
             && own.is_empty()
     });
-    // Folders may hand down a group, modes and labels, and some file systems have one mode for all: ask this one.
+    // New files may inherit group, mode and labels from the folder, and some file systems have one mode for all files. Only
+    // a new file shows that.
     usual
-        || fresh(folder, kind).is_ok_and(|(there, labels)| {
+        || look_of_new_file(folder, kind).is_ok_and(|(there, labels)| {
             found.mode() == there.mode()
                 && found.gid() == there.gid()
                 && own == labels
-                // The names alone do not tell the contents of a list of permissions.
+                // The names of the attributes do not tell what is in an access control list.
                 && memchr::memmem::find(&own, b"posix_acl").is_none()
         })
 }
 
-/// The metadata and attribute names of a new file, which is removed again.
-fn fresh(folder: &Path, kind: ExpectedKind) -> io::Result<(Metadata, Vec<u8>)> {
+/// Makes a new file, and gives its metadata and the names of its attributes. The file is removed again.
+fn look_of_new_file(folder: &Path, kind: ExpectedKind) -> io::Result<(Metadata, Vec<u8>)> {
     let looks = |file: &File| {
         let labels = attributes(|buffer| rustix::fs::flistxattr(file.as_fd(), buffer));
         let labels = labels.ok_or_else(|| io::Error::other("no attributes"))?;
@@ -225,7 +226,7 @@ fn fresh(folder: &Path, kind: ExpectedKind) -> io::Result<(Metadata, Vec<u8>)> {
 fn attributes(list: impl Fn(&mut [u8]) -> rustix::io::Result<usize>) -> Option<Vec<u8>> {
     let mut few = [0; 256];
     let listed = match list(&mut few) {
-        // The most that the kernel gives, XATTR_LIST_MAX.
+        // XATTR_LIST_MAX, the longest list that the kernel gives.
         Err(rustix::io::Errno::RANGE) => {
             let mut many = vec![0; 64 * 1024];
             list(&mut many).map(|length| {
@@ -242,9 +243,9 @@ fn attributes(list: impl Fn(&mut [u8]) -> rustix::io::Result<usize>) -> Option<V
     }
 }
 
-/// Whether new files in this folder inherit more than the umask gives: a group, a list of permissions. A file made
-/// elsewhere and moved there would lack them.
-pub fn hands_down(folder: &Path) -> bool {
+/// Whether new files inherit the folder's group or its default access control list. A file that is made in another folder
+/// and moved there would not have them.
+pub fn new_files_inherit(folder: &Path) -> bool {
     const SETGID: u32 = 0o2000;
     let Ok(found) = fs::metadata(folder) else {
         return true;
@@ -253,23 +254,23 @@ pub fn hands_down(folder: &Path) -> bool {
     found.mode() & SETGID != 0 || default().is_ok()
 }
 
-/// A path next to outputs that no other process uses.
+/// A path in `folder` that no other process uses.
 pub fn private_name(folder: &Path) -> PathBuf {
     folder.join(format!(".warpcc-output-{}", std::process::id()))
 }
 
 static UMASK: OnceLock<u32> = OnceLock::new();
 
-/// Learns the umask. To be called while there is one thread: asking for it means setting it.
+/// Reads the umask. To be called while there is one thread: reading the umask sets it for a moment.
 pub fn learn_umask() {
     let umask = rustix::process::umask(Mode::from_raw_mode(0o077));
     rustix::process::umask(umask);
     UMASK.get_or_init(|| umask.as_raw_mode());
 }
 
-/// Whether the umask closes what this process makes to its own user. A cache made so is of no use, and stays when the umask
-/// is another.
-pub fn are_closed_to_their_owner() -> bool {
+/// Whether the umask takes rights from the user, so that this process could not use the files that it makes. A cache made so
+/// would be of no use, and would still be there when the umask is another.
+pub fn umask_locks_out_owner() -> bool {
     UMASK.get().is_some_and(|umask| umask & 0o700 != 0)
 }
 

@@ -27,7 +27,7 @@ fn which_outputs_a_new_file_may_replace() {
     assert!(!plain("file/below", ExpectedKind::Data));
     for mode in [0o600, 0o755, 0o444, 0o4644] {
         set_mode(&at("file"), mode);
-        let there = fresh(dir.path(), ExpectedKind::Data)
+        let there = look_of_new_file(dir.path(), ExpectedKind::Data)
             .expect("a new file")
             .0
             .mode()
@@ -62,7 +62,7 @@ fn which_outputs_a_new_file_may_replace() {
 }
 
 #[test]
-fn a_group_and_mode_that_the_folder_hands_down_are_usual() {
+fn a_group_and_mode_that_the_folder_new_files_inherit_are_usual() {
     let dir = tempfile::tempdir().expect("a folder");
     let folder = dir.path().join("shared");
     fs::create_dir(&folder).expect("folder");
@@ -70,7 +70,7 @@ fn a_group_and_mode_that_the_folder_hands_down_are_usual() {
     let _ = std::os::unix::fs::chown(&folder, None, Some(54321));
     set_mode(&folder, 0o2755);
     fs::write(folder.join("file"), "").expect("write");
-    assert!(hands_down(&folder) && !hands_down(dir.path()));
+    assert!(new_files_inherit(&folder) && !new_files_inherit(dir.path()));
     assert!(examine(&folder.join("file"), ExpectedKind::Data).is_ok());
     assert_eq!(
         fs::read_dir(&folder).expect("list").count(),

@@ -1,4 +1,4 @@
-//! Puts a finished output where the user wants it: at once or not at all.
+//! Moves a finished output to the path that the user wants: the whole file appears at once, or nothing.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -6,30 +6,30 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-use crate::outputs::{hands_down, is_ours_alone, private_name};
+use crate::outputs::{is_ours_alone, new_files_inherit, private_name};
 
-/// Moves `from` to `to`, atomically, replacing a plain file of ours and nothing else. `unfinished` learns of a file
-/// next to it, while there is one.
+/// Moves `from` to `to`, atomically. Replaces only a regular file of this user. While a copy exists next to `to`, its path is
+/// in `unfinished`, so that a signal removes it.
 ///
 /// # Errors
-/// `to` cannot be written, or is no plain file of ours.
+/// `to` cannot be written, or must not be replaced.
 pub fn place(from: &Path, to: &Path, unfinished: &Mutex<Vec<PathBuf>>) -> io::Result<()> {
     let folder = to.parent().filter(|f| !f.as_os_str().is_empty());
     let folder = folder.unwrap_or(Path::new("."));
-    if !hands_down(folder) {
-        may_take(to)?;
+    if !new_files_inherit(folder) {
+        may_replace(to)?;
         if fs::rename(from, to).is_ok() {
             return Ok(());
         }
     }
-    // Another file system, or a folder whose new files get something from it.
+    // The folder is on another file system, or new files inherit something from it: make a new file there.
     let beside = private_name(folder);
     unfinished
         .lock()
         .unwrap_or_else(PoisonError::into_inner)
         .push(beside.clone());
     let copied = copy(from, &beside)
-        .and_then(|()| may_take(to))
+        .and_then(|()| may_replace(to))
         .and_then(|()| fs::rename(&beside, to));
     if copied.is_err() {
         let _ = fs::remove_file(&beside);
@@ -38,7 +38,7 @@ pub fn place(from: &Path, to: &Path, unfinished: &Mutex<Vec<PathBuf>>) -> io::Re
     fs::remove_file(from)
 }
 
-/// A copy with the mode of a new file, `x` where the original has it.
+/// Copies the contents into a new file, which gets the original's `x` bits and otherwise the mode of any new file.
 fn copy(from: &Path, to: &Path) -> io::Result<()> {
     let mut source = File::open(from)?;
     let mode = 0o666 | source.metadata()?.mode() & 0o111;
@@ -47,8 +47,8 @@ fn copy(from: &Path, to: &Path) -> io::Result<()> {
     io::copy(&mut source, &mut options.open(to)?).map(drop)
 }
 
-/// Asked right before a rename: what was decided at the start may have changed.
-fn may_take(to: &Path) -> io::Result<()> {
+/// Checks once more, right before a rename: the file may have changed since it was decided on.
+fn may_replace(to: &Path) -> io::Result<()> {
     match fs::symlink_metadata(to) {
         Ok(found) => is_ours_alone(&found).map_err(io::Error::other),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
@@ -56,10 +56,10 @@ fn may_take(to: &Path) -> io::Result<()> {
     }
 }
 
-/// Removes a file, if it is a plain one of ours; what else has the name stays.
+/// Removes a regular file of this user. Anything else of that name stays.
 pub fn remove(path: &Path) {
     if fs::symlink_metadata(path).is_ok_and(|found| is_ours_alone(&found).is_ok()) {
-        // It may be gone, and that is all that is wanted.
+        // An error does not matter: the file may be gone already.
         let _ = fs::remove_file(path);
     }
 }

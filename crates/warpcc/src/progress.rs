@@ -14,15 +14,15 @@ use crate::seconds::format_seconds;
 
 /// How often the time is brought up to date.
 const TICK: Duration = Duration::from_millis(200);
-/// Back to the start of the line, and nothing on it.
+/// Moves to the start of the line, and clears it.
 const CLEAR: &[u8] = b"\r\x1b[K";
 
 /// How far a run is.
 #[derive(Debug, Clone, Default)]
 pub struct RunProgress {
-    /// Commands that need no more work.
+    /// The number of commands that have ended, or are skipped.
     pub done: usize,
-    /// All commands of the run.
+    /// The number of all commands of the run.
     pub total: usize,
     /// Names of the commands that run or wait for their turn.
     pub running: Vec<String>,
@@ -36,7 +36,7 @@ pub struct Progress {
 
 struct Line {
     started: Instant,
-    standing: RunProgress,
+    progress: RunProgress,
     on_screen: bool,
 }
 
@@ -48,7 +48,7 @@ impl Progress {
         }
         let line = Arc::new(Mutex::new(Line {
             started: Instant::now(),
-            standing: RunProgress::default(),
+            progress: RunProgress::default(),
             on_screen: false,
         }));
         let (sender, receiver) = mpsc::channel();
@@ -66,14 +66,14 @@ impl Progress {
     }
 
     /// Sets the progress of the run. The screen follows at the next tick, however often this is called.
-    pub fn update(&self, standing: RunProgress) {
-        lock(&self.line).standing = standing;
+    pub fn update(&self, progress: RunProgress) {
+        lock(&self.line).progress = progress;
     }
 
     /// Removes the line until the next update.
-    pub fn rest(&self) {
+    pub fn hide(&self) {
         let mut line = lock(&self.line);
-        line.standing = RunProgress::default();
+        line.progress = RunProgress::default();
         line.clear();
     }
 }
@@ -94,13 +94,13 @@ fn lock(line: &Mutex<Line>) -> MutexGuard<'_, Line> {
 
 impl Line {
     fn draw(&mut self) {
-        if self.standing.total == 0 {
+        if self.progress.total == 0 {
             return;
         }
         let columns =
             rustix::termios::tcgetwinsize(io::stderr()).map_or(80, |size| usize::from(size.ws_col));
-        let text = text(&self.standing, self.started.elapsed(), columns);
-        // In one piece: a line that is half written flickers. A terminal that is gone needs none.
+        let text = text(&self.progress, self.started.elapsed(), columns);
+        // One write, because a line that is written in two parts flickers. Errors are ignored: the terminal may be closed.
         drop(io::stderr().write_all(&[CLEAR, text.as_bytes()].concat()));
         self.on_screen = true;
     }
@@ -112,13 +112,13 @@ impl Line {
     }
 }
 
-/// One column stays free: a full line makes some terminals go on to the next.
-pub(super) fn text(standing: &RunProgress, elapsed: Duration, columns: usize) -> String {
+/// The text of the line. It leaves the last column free, because some terminals wrap a full line.
+pub(super) fn text(progress: &RunProgress, elapsed: Duration, columns: usize) -> String {
     let RunProgress {
         done,
         total,
         running,
-    } = standing;
+    } = progress;
     let mut text = format!("warpcc: {done}/{total}  {}", format_seconds(elapsed));
     if !running.is_empty() {
         text.push_str("  ");
@@ -138,7 +138,7 @@ mod tests {
 
     #[test]
     fn progress_fits_its_line() {
-        let standing = RunProgress {
+        let progress = RunProgress {
             done: 12,
             total: 44,
             running: vec![
@@ -147,7 +147,7 @@ mod tests {
                 "host\n".into(),
             ],
         };
-        let line = |columns| text(&standing, Duration::from_millis(8240), columns);
+        let line = |columns| text(&progress, Duration::from_millis(8240), columns);
         assert_eq!(
             line(80),
             "warpcc: 12/44  8.24 s  cicc compute_90, ptxas sm_80, host\u{fffd}"

@@ -9,7 +9,7 @@ use warpcc_remote_client::sent::{AuthSent, LayerSent, StoreSent};
 use warpcc_remote_client::{Auth, Layer, RemoteProgram};
 
 /// The one beside `ourselves`, for a call of nvcc: shared caches behind `store`, and a cluster's address with who we are to it.
-pub fn for_call(
+pub fn for_nvcc_call(
     ourselves: &Path,
     layers: &[Layer],
     store: Option<&DiskStore>,
@@ -27,7 +27,7 @@ pub fn for_call(
 
 /// The same for a command that tries servers or uploads to them.
 pub fn for_command(ourselves: &Path, layers: &[Layer]) -> RemoteProgram {
-    for_call(ourselves, layers, None, None)
+    for_nvcc_call(ourselves, layers, None, None)
 }
 
 /// The same for kernels, each of which is a question of its own, and whose cache tells what went wrong.

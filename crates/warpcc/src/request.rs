@@ -10,7 +10,7 @@
 //! | working directory | relative paths; left out when every path is absolute and nothing holds it |
 //! | variables of gcc, nvcc and the message language | they change what the tools do |
 //! | archive: what it held before | `ar` updates |
-//! | source content | in place of its path, for the [twins](crate::twin) of a call |
+//! | source content | in place of its path, in [content keys](crate::content_key) only |
 //! | scratch folder | with debug information only |
 //! | relocatable: the names of the mapped folders | paths below one count by that name |
 //! | folder in folder: where a mapped folder is in another one | a path below both counts by the inner one's name |
@@ -173,19 +173,19 @@ impl Request {
             .map_or_else(|| PathBuf::from("/tmp"), |t| self.directory.join(t))
     }
 
-    /// The keys under which this call's result may be stored, made from `listing`.
-    pub fn keys(&self, listing: &KeyParts) -> KeyVariants {
+    /// The keys under which this call's result may be stored, made from `key_parts`.
+    pub fn keys(&self, key_parts: &KeyParts) -> KeyVariants {
         let terminal = self.terminal.as_ref();
-        key_variants(listing.key(DOMAIN), self.work_dir(), terminal)
+        key_variants(key_parts.key(DOMAIN), self.work_dir(), terminal)
     }
 
     /// Everything that the direct key is made from, by name.
-    pub fn listing(&self) -> KeyParts {
-        self.listing_under(&self.path_map)
+    pub fn key_parts(&self) -> KeyParts {
+        self.key_parts_under(&self.path_map)
     }
 
     /// The same with these folders' names left out.
-    fn listing_under(&self, path_map: &PathMap) -> KeyParts {
+    fn key_parts_under(&self, path_map: &PathMap) -> KeyParts {
         let mut sink = Explaining::new();
         let invocation = &self.invocation;
         let fixed = |path: &OsStr| path_map.fixed_bytes(path.as_encoded_bytes()).into_owned();
@@ -224,7 +224,8 @@ impl Request {
         for (name, value) in invocation.named_key_parts(&|path| path_map.fixed(path).into_owned()) {
             sink.part(name, value.as_bytes());
         }
-        if (!self.is_anywhere() || invocation.makes_lto_code()) && !guards::is_off("folder-in-keys")
+        if (!self.is_independent_of_directory() || invocation.makes_lto_code())
+            && !guards::is_off("folder-in-keys")
         {
             sink.part("working directory", &fixed(self.directory.as_os_str()));
             let pwd = self.variable("PWD");
@@ -263,12 +264,12 @@ impl Request {
 
     /// The call's key parts with `base_dir = "auto"`, and the folders that are then left out; `None` where the call leaves
     /// out folders already, leaves intermediate files, or has no folder to leave out.
-    pub fn in_every_folder(&self) -> Option<(KeyParts, PathMap)> {
+    pub fn key_parts_without_folders(&self) -> Option<(KeyParts, PathMap)> {
         if !self.path_map.is_empty() || self.invocation.leaves_intermediate_files() {
             return None;
         }
         let path_map = self.folders(&BaseDirs::found());
-        (!path_map.is_empty()).then(|| (self.listing_under(&path_map), path_map))
+        (!path_map.is_empty()).then(|| (self.key_parts_under(&path_map), path_map))
     }
 
     /// The folders of the call whose names would not count with this setting.
@@ -284,7 +285,7 @@ impl Request {
     }
 
     /// Whether the call says the same in every working directory.
-    pub fn is_anywhere(&self) -> bool {
+    pub fn is_independent_of_directory(&self) -> bool {
         self.invocation.output_is_free() && self.invocation.is_absolute()
     }
 

@@ -12,16 +12,16 @@ use crate::config::Config;
 use crate::log::Log;
 use crate::request::Request;
 
-/// The processes that started this one, and the build.
-pub struct Lineage {
+/// The numbers of this call and of its build.
+pub struct CallId {
     /// The build.
     pub build: BuildId,
     /// A number that no other call has.
     pub call: u64,
 }
 
-impl Lineage {
-    /// Finds the ancestors in `/proc`. The build is the user's setting, where there is one.
+impl CallId {
+    /// Derives both from the processes that started this one (`/proc`). The setting `build_id` replaces the build's number.
     pub fn find(config: &Config) -> Self {
         let ancestry = Ancestry::read();
         Self {
@@ -53,7 +53,7 @@ pub fn place(config: &Config) -> BoardPlace {
 /// The admission through which the commands of `request` get their share of the machine.
 pub fn admission<'a>(
     config: &Config,
-    lineage: &Lineage,
+    call_id: &CallId,
     request: &Request,
     store: Option<&'a DiskStore>,
     log: &Log,
@@ -68,7 +68,7 @@ pub fn admission<'a>(
         request.directory.display(),
         request.invocation.inputs.join(" ")
     );
-    Admission::new(board, tokens, lineage.number(), subject, store)
+    Admission::new(board, tokens, call_id.number(), subject, store)
 }
 
 /// Why a call is bypassed where a limit on memory is low: an allocation that fails would end this process.
@@ -83,10 +83,10 @@ pub fn has_little_memory() -> bool {
 }
 
 /// Waits for the machine to have room for a whole nvcc that this process is about to become, and keeps that room for it.
-pub fn make_room_for_nvcc(config: &Config, lineage: &Lineage, label: &str, log: &Log) {
+pub fn make_room_for_nvcc(config: &Config, call_id: &CallId, label: &str, log: &Log) {
     let board = Board::open(&place(config), config.limits());
     log_warnings(&board, log);
-    let admission = Admission::new(board, None, lineage.number(), String::new(), None);
+    let admission = Admission::new(board, None, call_id.number(), String::new(), None);
     let entry = Applicant {
         name: "nvcc",
         kind: CommandKind::Nvcc,

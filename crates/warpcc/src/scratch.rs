@@ -1,9 +1,10 @@
-//! The private folder of a build: one for each distinct command, locked while it is used.
+//! The scratch folder of a build: a private folder for the intermediate files. Each distinct command has one, and a process
+//! locks it while it uses it.
 //!
-//! The folder's name is made from the command, not drawn at random, because it stands in debug
-//! information: two builds of the same command give the same bytes. Two processes with the same
-//! command at the same time wait for each other; the second one then finds the first one's result.
-//! No process waits for one that does not work: see docs/design/locks.md.
+//! The folder's name is a hash of the command. It is not random, because debug information contains it: two builds of the
+//! same command must give the same bytes. If two processes run the same command at the same time, the second one waits, and
+//! then finds the first one's result. A process does not wait for another one that was stopped or has ended: see
+//! docs/design/locks.md.
 
 mod holder;
 mod lock;
@@ -19,53 +20,57 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use rustix::fs::{FlockOperation, flock};
 
 use crate::log::Log;
-use lock::Taken;
+use lock::LockResult;
 
 /// A locked, empty folder, removed with its lock when dropped.
 #[derive(Debug)]
 pub struct Scratch {
     path: PathBuf,
     lock_path: PathBuf,
-    held: Arc<Held>,
+    cleanup: Arc<ScratchCleanup>,
     lock: File,
-    /// The usual parent that could not be used.
-    instead_of: Option<PathBuf>,
+    /// The usual parent folder, if it could not be used.
+    unusable_parent: Option<PathBuf>,
 }
 
-/// Which folder is wanted.
+/// Where the scratch folder is made, and its name.
 #[derive(Debug, Clone, Copy)]
-pub struct Wanted<'a> {
+pub struct ScratchOptions<'a> {
     /// The folder for temporary files.
     pub temporary: &'a Path,
     /// The folder's name, which is made from the command.
     pub name: &'a str,
-    /// Whether it must have that name.
-    pub naming: Naming,
+    /// Whether the folder must have exactly this name.
+    pub name_use: NameUse,
 }
 
-/// Whether the folder's name stands in the result.
+/// Whether the result contains the scratch folder's name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Naming {
-    /// The name stands in debug information: another name is another result.
-    Counts,
-    /// The name stands nowhere.
-    Free,
+pub enum NameUse {
+    /// Debug information contains the name, so another name gives another result.
+    InResult,
+    /// The result does not contain the name.
+    NotInResult,
 }
 
-impl Naming {
-    /// The naming for a call with debug information or without.
+impl NameUse {
+    /// The use of the name in a call with debug information or without.
     pub fn with_debug(debug: bool) -> Self {
-        if debug { Self::Counts } else { Self::Free }
+        if debug {
+            Self::InResult
+        } else {
+            Self::NotInResult
+        }
     }
 }
 
-/// Why there is no folder.
+/// Why there is no scratch folder.
 #[derive(Debug, thiserror::Error)]
 pub enum NoScratch {
-    /// Another user has made a folder of that name.
+    /// Another user can write to the folder of that name.
     #[error("{} is not a folder that only this user can write to", .0.display())]
     Foreign(PathBuf),
-    /// Another process has the folder, and waiting is no use.
+    /// Another process has locked the folder, and will not unlock it soon.
     #[error("{0}")]
     InUse(String),
     /// The folder cannot be made or locked.
@@ -82,7 +87,7 @@ impl NoScratch {
         }
     }
 
-    /// Advice for the user, who would not find out otherwise why builds are slow; `None` where the problem passes by itself.
+    /// Advice for the user; `None` where the problem goes away by itself.
     pub fn advice(&self) -> Option<String> {
         match self {
             Self::Foreign(path) => Some(advice(path, "nvcc runs alone")),
@@ -98,48 +103,52 @@ fn advice(path: &Path, meanwhile: &str) -> String {
     )
 }
 
-/// How many names are tried for a command: each but the first where a process that does not work has the one before.
-const SPARE_NAMES: u32 = 4;
+/// How many folder names are tried for a command. The next name is tried if the process that locked the folder was stopped
+/// or has ended.
+const MOST_NAMES: u32 = 4;
 
-/// The folder and those in it, outer ones first.
+/// The scratch folder and the folders in it, outer ones first.
 const FOLDERS: [&str; 6] = ["", "k", "k/real", "k/host", "out", "tmp"];
-/// One more, where the watch library cannot be in the cache.
+/// The folder in the scratch folder for the watch library, where the library cannot be in the cache.
 pub const WATCH: &str = "watch";
 
 /// How long a killed tool may take to end.
-const DYING: Duration = Duration::from_secs(1);
+const TOOL_END: Duration = Duration::from_secs(1);
 
-/// This process's scratch folder as far as it exists, so that a signal can remove it at any moment.
+/// The paths that a signal has to remove, at any moment while the scratch folder is made, used or removed.
 #[derive(Debug, Default)]
-pub struct Held(Mutex<Made>);
+pub struct ScratchCleanup(Mutex<CreatedPaths>);
 
+/// What exists of this process's scratch folder.
 #[derive(Debug, Default)]
-pub struct Made {
+pub struct CreatedPaths {
+    /// The parent of the scratch folder.
     root: Option<PathBuf>,
-    /// The folder and its lock, once we have it.
-    own: Option<(PathBuf, PathBuf)>,
+    /// The scratch folder and its lock file, once this process has locked it.
+    folder_and_lock: Option<(PathBuf, PathBuf)>,
 }
 
-impl Held {
-    fn lock(&self) -> MutexGuard<'_, Made> {
+impl ScratchCleanup {
+    fn lock(&self) -> MutexGuard<'_, CreatedPaths> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Removes the folder, if there is one. While the guard lives, no folder is made.
-    pub fn remove_for_good(&self) -> MutexGuard<'_, Made> {
-        let made = self.lock();
-        if let Some((path, lock_path)) = &made.own {
+    /// Removes the scratch folder, if there is one. As long as the caller keeps the returned guard, no other is made.
+    pub fn remove_for_good(&self) -> MutexGuard<'_, CreatedPaths> {
+        let created = self.lock();
+        if let Some((path, lock_path)) = &created.folder_and_lock {
             remove(path, lock_path);
-        } else if let Some(root) = &made.root {
+        } else if let Some(root) = &created.root {
             let _ = fs::remove_dir(root); // Only when it is empty.
         }
-        made
+        created
     }
 }
 
-/// The parent of all scratch folders of this user, made if need be; and the usual one, where it is another.
-fn root(temporary: &Path, naming: Naming) -> Result<(PathBuf, Option<PathBuf>), NoScratch> {
-    let path = place(temporary);
+/// Makes the parent of all scratch folders of this user, if there is none. If the usual parent cannot be used, makes another
+/// one, and also gives the path of the usual one.
+fn root(temporary: &Path, name_use: NameUse) -> Result<(PathBuf, Option<PathBuf>), NoScratch> {
+    let path = usual_root(temporary);
     match fs::DirBuilder::new().mode(0o700).create(&path) {
         Err(e) if e.kind() != io::ErrorKind::AlreadyExists => return Err(e.into()),
         _ => {}
@@ -147,12 +156,12 @@ fn root(temporary: &Path, naming: Naming) -> Result<(PathBuf, Option<PathBuf>), 
     if is_private(&fs::symlink_metadata(&path)?) {
         return Ok((path, None));
     }
-    if naming == Naming::Counts {
+    if name_use == NameUse::InResult {
         return Err(NoScratch::Foreign(path));
     }
-    // A parent for this call alone, under a name that no process can have taken before.
+    // Make a parent for this call alone, under a name that nobody can have guessed.
     for number in 0..100 {
-        let own = PathBuf::from(format!("{}.{}", path.display(), unheard_of(number)));
+        let own = PathBuf::from(format!("{}.{}", path.display(), unique_name(number)));
         match fs::DirBuilder::new().mode(0o700).create(&own) {
             Ok(()) => return Ok((own, Some(path))),
             Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
@@ -162,126 +171,127 @@ fn root(temporary: &Path, naming: Naming) -> Result<(PathBuf, Option<PathBuf>), 
     Err(NoScratch::Foreign(path))
 }
 
-fn unheard_of(number: u32) -> String {
+fn unique_name(number: u32) -> String {
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
     let nanos = now.map_or(0, |since| since.as_nanos());
     format!("{:x}-{nanos:x}-{number:x}", std::process::id())
 }
 
-/// The usual parent of scratch folders where it cannot be used; `None` where it can be used or does not exist.
-pub fn foreign_root(temporary: &Path) -> Option<PathBuf> {
-    let path = place(temporary);
+/// The usual parent of scratch folders, if others can write to it and it cannot be used. `None` if it can be used or does not
+/// exist.
+pub fn unusable_root(temporary: &Path) -> Option<PathBuf> {
+    let path = usual_root(temporary);
     let found = fs::symlink_metadata(&path).ok()?;
     (!is_private(&found)).then_some(path)
 }
 
-/// Whether only this user can write there.
+/// Whether it is a folder to which only this user can write.
 fn is_private(found: &fs::Metadata) -> bool {
     let user = rustix::process::geteuid().as_raw();
     found.is_dir() && found.uid() == user && found.mode() & 0o022 == 0
 }
 
-/// The path of [`root`], which may not exist.
-fn place(temporary: &Path) -> PathBuf {
-    let plain = |p: &Path| {
+/// The path of the usual parent. The folder may not exist.
+fn usual_root(temporary: &Path) -> PathBuf {
+    let has_plain_characters = |p: &Path| {
         p.to_str().is_some_and(|s| {
             s.chars()
                 .all(|c| c.is_ascii_alphanumeric() || "/._-@+=".contains(c))
         })
     };
-    // nvcc passes the folder through a shell and we look for it in stubs: no special characters.
-    let base = if temporary.is_absolute() && plain(temporary) {
+    // No special characters: nvcc passes the path to a shell, and warpcc looks for it in stubs.
+    let base = if temporary.is_absolute() && has_plain_characters(temporary) {
         temporary
     } else {
         Path::new("/tmp")
     };
     let user = rustix::process::geteuid().as_raw();
-    // Not the budget's name, which is `warpcc-UID` in /dev/shm.
+    // The budget's file in /dev/shm has the name `warpcc-UID`, so this is another name.
     base.join(format!("warpcc-{user}-builds"))
 }
 
 impl Scratch {
-    /// Locks and empties a folder, waiting for another process that works in it. `held` is locked while the folder is made,
-    /// so that a signal does not miss it. Also tells whether this process waited.
+    /// Locks and empties the scratch folder. Waits for another process that uses it. `cleanup` is locked while the folder is
+    /// made, so that a signal at this moment does not leave it behind. The second value is true if this process waited.
     ///
     /// # Errors
-    /// No folder can be had.
+    /// No folder can be made or locked.
     pub fn open(
-        wanted: &Wanted<'_>,
-        held: &Arc<Held>,
+        options: &ScratchOptions<'_>,
+        cleanup: &Arc<ScratchCleanup>,
         log: &Log,
     ) -> Result<(Self, bool), NoScratch> {
-        let names = match wanted.naming {
-            Naming::Counts => 1,
-            Naming::Free => SPARE_NAMES,
+        let names = match options.name_use {
+            NameUse::InResult => 1,
+            NameUse::NotInResult => MOST_NAMES,
         };
-        let mut passed_by = String::new();
+        let mut last_reason = String::new();
         for number in 1..=names {
             let name = match number {
-                1 => wanted.name.to_owned(),
-                _ => format!("{}-{number}", wanted.name),
+                1 => options.name.to_owned(),
+                _ => format!("{}-{number}", options.name),
             };
-            match Self::open_named(wanted, &name, held, log)? {
+            match Self::open_named(options, &name, cleanup, log)? {
                 Ok(opened) => return Ok(opened),
                 Err(why) => {
                     log.line(|| format!("another private folder: {why}"));
-                    passed_by = why;
+                    last_reason = why;
                 }
             }
         }
-        Err(NoScratch::InUse(passed_by))
+        Err(NoScratch::InUse(last_reason))
     }
 
-    /// The folder `name`; the inner error is the reason why it cannot be used.
+    /// Opens the folder `name`. The inner error says why another name has to be tried.
     fn open_named(
-        wanted: &Wanted<'_>,
+        options: &ScratchOptions<'_>,
         name: &str,
-        held: &Arc<Held>,
+        cleanup: &Arc<ScratchCleanup>,
         log: &Log,
     ) -> Result<Result<(Self, bool), String>, NoScratch> {
-        // The last process to leave removes the parent, perhaps between our looking for it and using it.
+        // The last process that leaves the parent removes it, perhaps just before this process makes its lock file there.
         let mut vanished = false;
         for _ in 0..1000 {
-            let mut made = held.lock();
-            let (root, instead_of) = root(wanted.temporary, wanted.naming)?;
-            made.root = Some(root.clone());
-            // Nothing here is ours yet: a signal need not wait.
-            drop(made);
+            let mut created = cleanup.lock();
+            let (root, unusable_parent) = root(options.temporary, options.name_use)?;
+            created.root = Some(root.clone());
+            // Waiting for the lock may take long. A signal must not wait that long for `cleanup`.
+            drop(created);
             let (path, lock_path) = (root.join(name), root.join(format!("{name}.lock")));
             let (lock, waited) = match lock::take(&lock_path, &path, log) {
-                Ok(Taken::Ours { lock, waited }) => (lock, waited),
-                Ok(Taken::PassedBy(why)) => return Ok(Err(why)),
+                Ok(LockResult::Locked { lock, waited }) => (lock, waited),
+                Ok(LockResult::GivenUp(why)) => return Ok(Err(why)),
                 Err(e) if e.kind() == io::ErrorKind::NotFound => {
                     vanished = true;
                     continue;
                 }
                 Err(e) => {
-                    // Without a descriptor, or rights to what was just made. It goes only when it is empty.
-                    _ = fs::remove_dir(&root);
+                    // For example, there is no free file descriptor.
+                    _ = fs::remove_dir(&root); // Only when it is empty.
                     return Err(e.into());
                 }
             };
-            made = held.lock();
+            created = cleanup.lock();
             let scratch = Self {
                 path,
                 lock_path,
-                held: Arc::clone(held),
+                cleanup: Arc::clone(cleanup),
                 lock,
-                instead_of,
+                unusable_parent,
             };
-            made.own = Some((scratch.path.clone(), scratch.lock_path.clone()));
+            created.folder_and_lock = Some((scratch.path.clone(), scratch.lock_path.clone()));
             let filled = scratch.fill();
-            drop(made);
+            drop(created);
             filled?;
-            // The process that removed the folder was at work until then.
+            // If the parent vanished, another process used a folder in it until then, perhaps this one.
             return Ok(Ok((scratch, waited || vanished)));
         }
         Err(io::Error::other("something keeps deleting the private folder").into())
     }
 
-    /// Advice for a user whose usual folder belongs to another user; `None` where the usual folder is used.
+    /// Advice for a user whose usual parent folder cannot be used; `None` where it is used.
     pub fn advice(&self) -> Option<String> {
-        let usual = self.instead_of.as_deref()?;
+        let usual = self.unusable_parent.as_deref()?;
         Some(advice(usual, "another folder is used"))
     }
 
@@ -308,18 +318,18 @@ impl Scratch {
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        // The next process with the lock has a folder of the same name.
-        let mut made = self.held.lock();
+        // The folder is removed before it is unlocked: the next process that locks it makes it anew.
+        let mut created = self.cleanup.lock();
         remove(&self.path, &self.lock_path);
-        // Also where a tool that is just being started has a copy.
+        // Closing the file would not unlock it while a tool that is just being started has a copy of the descriptor.
         _ = flock(&self.lock, FlockOperation::Unlock);
-        *made = Made::default();
+        *created = CreatedPaths::default();
     }
 }
 
 fn remove(path: &Path, lock_path: &Path) {
-    // Left-overs cost disk, not correctness: the next user of the name empties the folder, and
-    // `sweep` removes folders that are not used again.
+    // Files that cannot be removed do no harm: the next process that uses the name empties the folder, and `sweep` removes
+    // folders that are not used again.
     remove_while_others_write(path);
     let _ = fs::remove_file(lock_path);
     if let Some(root) = path.parent() {
@@ -327,12 +337,14 @@ fn remove(path: &Path, lock_path: &Path) {
     }
 }
 
-/// A tool that was just killed, or a thread that does not know yet, may still put a file into a folder that was empty.
+/// Removes the folder, again and again: a tool that was just killed, or a thread of this process, may still write a file into
+/// a folder that was empty a moment ago.
 fn remove_while_others_write(path: &Path) {
     let began = Instant::now();
     while let Err(error) = fs::remove_dir_all(path) {
-        if error.kind() != io::ErrorKind::DirectoryNotEmpty || began.elapsed() > DYING {
-            // Listing takes descriptors. Where there are none left, nothing was written either.
+        if error.kind() != io::ErrorKind::DirectoryNotEmpty || began.elapsed() > TOOL_END {
+            // Without free file descriptors folders cannot be listed. Then no files were written either, and the empty
+            // folders are removed by name.
             for folder in [WATCH].into_iter().chain(FOLDERS.into_iter().rev()) {
                 _ = fs::remove_dir(path.join(folder));
             }
@@ -344,11 +356,11 @@ fn remove_while_others_write(path: &Path) {
 
 /// Removes folders that a killed process left behind more than an hour ago.
 pub fn sweep(temporary: &Path) {
-    let usual = place(temporary);
+    let usual = usual_root(temporary);
     if fs::symlink_metadata(&usual).is_ok_and(|found| is_private(&found)) {
         return sweep_root(&usual);
     }
-    // Calls that could not use the parent have had folders of their own next to it.
+    // The usual parent cannot be used. Earlier calls have made other parents next to it.
     let name = usual.file_name().unwrap_or_default().to_string_lossy();
     let prefix = format!("{name}.");
     let beside = usual.parent().map(fs::read_dir);

@@ -1,6 +1,6 @@
-//! One call of nvcc from its command line to its end: prepared, looked up, built, recorded.
+//! Carries out one call of nvcc: parses it, looks it up, builds it after a miss, and records it.
 //!
-//! The launcher, `warpcc run` and `warpcc explain` all use it. They differ in their wishes and their listeners.
+//! The launcher, `warpcc run` and `warpcc explain` all use this. They differ in their [`CallOptions`] and their listeners.
 
 use std::cell::OnceCell;
 use std::ffi::OsString;
@@ -19,73 +19,73 @@ use warpcc_remote_client::{RemoteProgram, SharedCaches};
 use crate::build::{self, BuildListener, BuildOptions, Built};
 use crate::bypass::Bypass;
 use crate::call_record::CallRecorder;
-use crate::cluster::{Elsewhere, NamedCluster};
-use crate::direct::Served;
+use crate::cluster::{Cluster, ClusterAddress};
+use crate::content_key::ContentKey;
+use crate::direct::DirectLookup;
 use crate::log::Log;
 use crate::process_context::ProcessContext;
 use crate::progress::Progress;
 use crate::request::Request;
-use crate::scratch::{self, Naming, Scratch, Wanted};
+use crate::scratch::{self, NameUse, Scratch, ScratchOptions};
 use crate::signals::Interrupt;
-use crate::twin::Twin;
 use crate::{direct, history, remotes, resources, standard_streams};
 
-/// Where a call comes from, and where it is noted.
+/// The surroundings of a call.
 #[derive(Clone, Copy)]
 pub struct Call<'a> {
-    /// The surroundings of this process.
-    pub around: &'a ProcessContext,
-    /// The cache, the settings, and the record of the call.
-    pub account: &'a CallRecorder<'a>,
+    /// The directory and the environment of this process.
+    pub context: &'a ProcessContext,
+    /// The cache, the settings, and the recorder of the call.
+    pub recorder: &'a CallRecorder<'a>,
     /// The log.
     pub log: &'a Log,
 }
 
-/// A call that is understood.
+/// A call whose command line is understood.
 pub struct Session<'a> {
     /// The parsed call.
     pub request: Request,
     call: Call<'a>,
-    listing: KeyParts,
+    key_parts: KeyParts,
     keys: KeyVariants,
-    /// Calls that may have made the same result; only a miss looks for them.
-    twins: OnceCell<Vec<Twin>>,
+    /// The content keys. They are computed only after the first miss, because they need the source's content.
+    content_keys: OnceCell<Vec<ContentKey>>,
 }
 
-/// How a miss begins.
-enum Begun {
-    /// Another process made the result meanwhile, in this many microseconds of processor time.
+/// What a miss does after it has waited for other processes with the same call.
+enum AfterWait {
+    /// Another process has stored the result, which took this many microseconds of processor time to make.
     Hit(u64),
-    /// No other process did: the private folder to build in.
+    /// This process has to build the result, in this scratch folder.
     Build(Scratch),
 }
 
-/// How a call is to be carried out.
-pub struct Wishes<'a> {
-    /// Whether the whole call may be answered from a cache.
+/// How a call is carried out.
+pub struct CallOptions<'a> {
+    /// Whether the call may be a direct hit.
     pub looks_up: bool,
     /// Whether other machines may run steps.
-    pub may_leave: bool,
-    /// At most this many tasks at a time; when not given, as many as the settings say.
+    pub may_use_cluster: bool,
+    /// The most tasks at a time; `None` for the number of the settings.
     pub jobs: Option<NonZeroUsize>,
     /// Whether commands run one at a time, in nvcc's order.
     pub sequential: bool,
-    /// Whether exactly nvcc's commands run.
+    /// Whether exactly nvcc's commands run, none of them changed.
     pub faithful: bool,
     /// The folder to copy each command's files to.
     pub save: Option<&'a Path>,
-    /// The listener that looks at each command's files as soon as the command has ended.
+    /// Is called as soon as a command has ended.
     pub listener: Option<&'a dyn BuildListener>,
-    /// The line on the terminal.
+    /// The progress line on the terminal.
     pub progress: Option<&'a Progress>,
 }
 
-impl Wishes<'_> {
-    /// The wishes of the launcher. A build system owns the terminal, so there is no progress line.
-    pub fn of_launcher() -> Self {
+impl CallOptions<'_> {
+    /// The options of the launcher. The build system uses the terminal, so there is no progress line.
+    pub fn for_launcher() -> Self {
         Self {
             looks_up: true,
-            may_leave: true,
+            may_use_cluster: true,
             jobs: None,
             sequential: false,
             faithful: false,
@@ -96,21 +96,21 @@ impl Wishes<'_> {
     }
 }
 
-/// An input that is no regular file, such as `/dev/stdin`, or a pipe that any option names (`-include <(…)` of a shell).
-/// Such a file can be read only once, and the order of the steps decides which one reads it.
-fn odd_input(request: &Request, args: &[OsString]) -> Option<String> {
+/// An input that is not a regular file, such as `/dev/stdin`, or a pipe in an option, such as the shell's `-include <(…)`.
+/// Such a file can be read only once, and which step reads it depends on the order of the steps.
+fn irregular_input(request: &Request, args: &[OsString]) -> Option<String> {
     let kind = |path: &str| {
         let found = std::fs::metadata(request.absolute(path));
         found.ok().map(|found| found.file_type())
     };
     let inputs = request.invocation.inputs.iter();
-    let mut odd = inputs.filter(|input| kind(input).is_some_and(|kind| !kind.is_file()));
+    let mut irregular = inputs.filter(|input| kind(input).is_some_and(|kind| !kind.is_file()));
     let words = args.iter().filter_map(|word| word.to_str());
     let values = words.map(|word| word.split_once('=').map_or(word, |(_, value)| value));
     let outputs = request.invocation.outputs();
     let is_output = |word: &str| outputs.iter().any(|output| output.path == *word);
     let is_pipe = |word: &&str| kind(word).is_some_and(|kind| kind.is_fifo()) && !is_output(word);
-    odd.next().cloned().or_else(|| {
+    irregular.next().cloned().or_else(|| {
         values
             .filter(|word| !word.starts_with('-'))
             .find(is_pipe)
@@ -119,7 +119,7 @@ fn odd_input(request: &Request, args: &[OsString]) -> Option<String> {
 }
 
 impl<'a> Session<'a> {
-    /// Parses a call. Names of folders of `base_dirs` do not count.
+    /// Parses a call. Paths below the folders of `base_dirs` do not count by their full names.
     ///
     /// # Errors
     /// Why plain nvcc has to carry out the call.
@@ -129,8 +129,8 @@ impl<'a> Session<'a> {
         base_dirs: &BaseDirs,
         call: Call<'a>,
     ) -> Result<Self, Bypass> {
-        let around = call.around;
-        if around.directory.as_os_str().is_empty() {
+        let context = call.context;
+        if context.directory.as_os_str().is_empty() {
             return Err(Unsupported::new("the working directory is gone", "").into());
         }
         if standard_streams::any_was_closed() {
@@ -142,98 +142,99 @@ impl<'a> Session<'a> {
         let request = Request::new(
             nvcc.to_owned(),
             args,
-            around.directory.clone(),
-            around.environment.clone(),
+            context.directory.clone(),
+            context.environment.clone(),
             base_dirs,
         )?;
         if let Some(reason) = request.invocation.plain {
             return Err(Bypass::Plain(reason));
         }
-        if let Some(odd) = odd_input(&request, args) {
-            return Err(Unsupported::new("an input is not a regular file", odd).into());
+        if let Some(input) = irregular_input(&request, args) {
+            return Err(Unsupported::new("an input is not a regular file", input).into());
         }
-        let listing = request.listing();
-        let keys = request.keys(&listing);
+        let key_parts = request.key_parts();
+        let keys = request.keys(&key_parts);
         Ok(Self {
             request,
             call,
-            listing,
+            key_parts,
             keys,
-            twins: OnceCell::new(),
+            content_keys: OnceCell::new(),
         })
     }
 
-    /// Answers the call from a cache, or builds it. `listen` gets the finished build, and how long it took, while the
-    /// intermediate files are there. Gives nvcc's exit code.
+    /// Answers the call from a cache, or builds it. Calls `listen` with the finished build and the time that it took, before
+    /// the intermediate files are removed. Gives nvcc's exit code.
     ///
     /// # Errors
     /// Why plain nvcc has to carry out the call. Nothing was shown or put in place then.
     pub fn complete(
         &self,
-        wishes: &Wishes<'_>,
+        call_options: &CallOptions<'_>,
         listen: impl FnOnce(&Request, (&Built, Duration)),
     ) -> Result<i32, Bypass> {
         let Call {
-            around,
-            account,
+            context,
+            recorder,
             log,
         } = self.call;
-        let (config, store) = (account.config, account.store);
-        let looks_up = wishes.looks_up && !config.recache.value;
+        let (config, store) = (recorder.config, recorder.store);
+        let looks_up = call_options.looks_up && !config.recache.value;
         let difference = match self.look_up(looks_up) {
-            Served::Hit(micros) => return Ok(self.hit(micros)),
-            Served::Miss(difference) => difference,
-            Served::NotOurs(why) => return Err(why.into()),
+            DirectLookup::Hit(micros) => return Ok(self.hit(micros)),
+            DirectLookup::Miss(difference) => difference,
+            DirectLookup::Bypass(why) => return Err(why.into()),
         };
-        if let Some(store) = store.filter(|_| !config.recache.value)
-            && history::is_known_stray(store, self.keys.base())
-        {
-            return Err(Unsupported::new(build::STRAY, "an earlier call did").into());
-        }
+        self.refuse_known_side_files()?;
         let interrupt = Interrupt::watch(config.stall_timeout.value);
-        let scratch = match self.begin(looks_up, &interrupt)? {
-            Begun::Hit(micros) => return Ok(self.hit(micros)),
-            Begun::Build(scratch) => scratch,
+        let scratch = match self.wait_for_same_call(looks_up, &interrupt)? {
+            AfterWait::Hit(micros) => return Ok(self.hit(micros)),
+            AfterWait::Build(scratch) => scratch,
         };
-        // A step that hits, or runs elsewhere, leaves only the files that other steps read.
-        let wants_all_files = wishes.save.is_some();
-        let may_leave = wishes.may_leave && !wants_all_files;
-        let cluster = may_leave.then(|| NamedCluster::of(config)).flatten();
+        // A step that hits or runs on the cluster leaves only those files that other steps read.
+        let wants_all_files = call_options.save.is_some();
+        let may_use_cluster = call_options.may_use_cluster && !wants_all_files;
+        let cluster = may_use_cluster
+            .then(|| ClusterAddress::of(config))
+            .flatten();
         let remote = Arc::new(self.remote_program(cluster.as_ref()));
         let shared = self.shared_caches(&remote);
         let upload = || {
             if shared.as_ref().is_some_and(SharedCaches::needs_uploader) {
-                history::upload_in_background(&around.ourselves[0]);
+                history::upload_in_background(&context.ourselves[0]);
             }
         };
         if looks_up
             && let (Some(shared), Some(store)) = (&shared, store)
             && self.fetch(shared, store)
-            && let Served::Hit(micros) = self.look_up(true)
+            && let DirectLookup::Hit(micros) = self.look_up(true)
         {
             drop(scratch);
             upload();
             return Ok(self.hit(micros));
         }
-        let admission = resources::admission(config, account.lineage, &self.request, store, log);
-        let elsewhere = cluster.and_then(|named| Elsewhere::new(&named, &remote, config, store));
+        let admission = resources::admission(config, recorder.call_id, &self.request, store, log);
+        let executor = cluster.and_then(|named| Cluster::new(&named, &remote, config, store));
         let options = BuildOptions {
-            progress: wishes.progress,
+            progress: call_options.progress,
             store,
             reads_cache: !config.recache.value && !wants_all_files,
             writes_cache: store.is_some() && !config.readonly.value,
             upstream: shared.as_ref().map(|shared| shared as &dyn Upstream),
             keys: &self.keys,
-            twins: self.twins(),
-            jobs: wishes.jobs.unwrap_or_else(|| config.job_limit()).get(),
+            content_keys: self.content_keys(),
+            jobs: call_options
+                .jobs
+                .unwrap_or_else(|| config.job_limit())
+                .get(),
             admission: &admission,
-            executor: elsewhere.as_ref().map(|cluster| cluster as &dyn Executor),
-            sequential: wishes.sequential,
-            faithful: wishes.faithful,
-            save: wishes.save,
-            listener: wishes.listener,
-            started: around.started,
-            ourselves: &around.ourselves,
+            executor: executor.as_ref().map(|cluster| cluster as &dyn Executor),
+            sequential: call_options.sequential,
+            faithful: call_options.faithful,
+            save: call_options.save,
+            listener: call_options.listener,
+            started: context.started,
+            ourselves: &context.ourselves,
         };
         let clock = Instant::now();
         let built = build::build(&self.request, &options, &scratch, &interrupt);
@@ -241,149 +242,178 @@ impl<'a> Session<'a> {
             listen(&self.request, (built, clock.elapsed()));
         }
         drop(scratch);
-        let built = built.inspect_err(|why| {
-            if let Some(store) = store.filter(|_| why.reason == build::STRAY) {
-                history::note_stray(store, self.keys.base());
-            }
-        })?;
+        let built = built.inspect_err(|why| self.note_side_files(why))?;
         log_build(log, &built);
-        account.built(&self.request, &self.listing, &built, difference.as_ref());
+        recorder.built(&self.request, &self.key_parts, &built, difference.as_ref());
         if let Some(store) = store.filter(|_| options.writes_cache) {
-            self.tidy_up(store);
+            self.start_cleanup(store);
         }
         upload();
         Ok(built.code)
     }
 
+    /// Fails if the last build of this call was given up because a tool used side files: it would be given up again.
+    fn refuse_known_side_files(&self) -> Result<(), Unsupported> {
+        let CallRecorder { config, store, .. } = self.call.recorder;
+        match store.filter(|_| !config.recache.value) {
+            Some(store) if history::used_side_files(store, self.keys.base()) => Err(
+                Unsupported::new(build::USES_SIDE_FILES, "an earlier call did"),
+            ),
+            _ => Ok(()),
+        }
+    }
+
+    /// Notes for later calls that a build was given up because a tool used side files.
+    fn note_side_files(&self, why: &Unsupported) {
+        let store = self.call.recorder.store;
+        if let Some(store) = store.filter(|_| why.reason == build::USES_SIDE_FILES) {
+            history::note_side_files(store, self.keys.base());
+        }
+    }
+
     /// The shared caches; `None` where the call may neither read nor write them.
     fn shared_caches(&self, remote: &Arc<RemoteProgram>) -> Option<SharedCaches> {
-        let CallRecorder { config, store, .. } = self.call.account;
+        let CallRecorder { config, store, .. } = self.call.recorder;
         let layers = config.layers();
         let is_used = !config.recache.value || !config.readonly.value;
         let store = store.filter(|_| is_used && !layers.is_empty())?;
         Some(SharedCaches::new(Arc::clone(remote), layers, store.root()))
     }
 
-    /// The program that talks to the shared caches and the cluster. It is started at the first request.
-    fn remote_program(&self, cluster: Option<&NamedCluster>) -> RemoteProgram {
+    /// The program `warpcc-remote`, which talks to the shared caches and the cluster. It is started at the first request.
+    fn remote_program(&self, cluster: Option<&ClusterAddress>) -> RemoteProgram {
         let Call {
-            around, account, ..
+            context, recorder, ..
         } = self.call;
         let cluster = cluster.map(|named| (named.address.to_string(), &named.auth));
-        remotes::for_call(
-            &around.ourselves[0],
-            &account.config.layers(),
-            account.store,
+        remotes::for_nvcc_call(
+            &context.ourselves[0],
+            &recorder.config.layers(),
+            recorder.store,
             cluster,
         )
     }
 
-    /// The call's twins, where there is a cache to share results through.
-    fn twins(&self) -> &[Twin] {
-        self.twins.get_or_init(|| match self.call.account.store {
-            Some(_) => Twin::of(&self.request),
-            None => Vec::new(),
-        })
+    /// The call's content keys; empty without a cache.
+    fn content_keys(&self) -> &[ContentKey] {
+        self.content_keys
+            .get_or_init(|| match self.call.recorder.store {
+                Some(_) => ContentKey::all_of(&self.request),
+                None => Vec::new(),
+            })
     }
 
-    /// Looks the call up in the cache on this disk, and then its twins.
-    fn look_up(&self, looks_up: bool) -> Served {
-        let Some(store) = self.call.account.store.filter(|_| looks_up) else {
-            return Served::Miss(None);
+    /// Looks the call up in the cache on this disk, first under its direct key and then under its content keys.
+    fn look_up(&self, looks_up: bool) -> DirectLookup {
+        let Some(store) = self.call.recorder.store.filter(|_| looks_up) else {
+            return DirectLookup::Miss(None);
         };
-        let served = self.look_up_as(store, &self.request, &self.keys);
-        if !matches!(served, Served::Miss(_)) {
-            return served;
+        let direct = self.look_up_as(store, &self.request, &self.keys);
+        if !matches!(direct, DirectLookup::Miss(_)) {
+            return direct;
         }
-        for twin in self.twins() {
-            if let Served::Hit(micros) = self.look_up_as(store, &twin.request, &twin.keys) {
+        for content_key in self.content_keys() {
+            if let DirectLookup::Hit(micros) =
+                self.look_up_as(store, &content_key.request, &content_key.keys)
+            {
                 self.call.log.line(|| {
                     "made by a call that compiled the same source in another folder".to_owned()
                 });
-                return Served::Hit(micros);
+                return DirectLookup::Hit(micros);
             }
         }
-        served
+        direct
     }
 
-    /// Asks the shared caches for the call and for its twins, all at once.
+    /// Asks the shared caches for the direct key and the content keys, all at once. True if a look-up on disk may hit now.
     fn fetch(&self, shared: &SharedCaches, store: &DiskStore) -> bool {
-        let mut names = vec![(&self.request, &self.keys)];
-        names.extend(self.twins().iter().map(|twin| (&twin.request, &twin.keys)));
-        direct::fetch(shared, store, &names)
+        let mut candidates = vec![(&self.request, &self.keys)];
+        candidates.extend(
+            self.content_keys()
+                .iter()
+                .map(|content_key| (&content_key.request, &content_key.keys)),
+        );
+        direct::fetch(shared, store, &candidates)
     }
 
-    fn look_up_as(&self, store: &DiskStore, request: &Request, keys: &KeyVariants) -> Served {
-        let served = direct::serve(store, request, keys);
+    fn look_up_as(&self, store: &DiskStore, request: &Request, keys: &KeyVariants) -> DirectLookup {
+        let found = direct::look_up(store, request, keys);
         let log = self.call.log;
-        match &served {
-            Ok(Served::Miss(Some(difference))) => {
+        match &found {
+            Ok(DirectLookup::Miss(Some(difference))) => {
                 log.line(|| format!("no direct hit: {} differs", difference.path().display()));
             }
             Ok(_) => {}
             Err(error) => log.line(|| format!("direct hit not usable: {error}")),
         }
-        served.unwrap_or(Served::Miss(None))
+        found.unwrap_or(DirectLookup::Miss(None))
     }
 
     fn hit(&self, micros: u64) -> i32 {
-        self.call.account.direct_hit(&self.request, micros);
+        self.call.recorder.direct_hit(&self.request, micros);
         self.call.log.line(|| "direct hit".to_owned());
         0
     }
 
-    /// Waits for another call that makes the same result. Takes a private folder if there is no such result.
+    /// Waits for another process that builds the same call, and looks the call up once more. After a miss, takes the scratch
+    /// folder to build in.
     ///
-    /// Twins wait for each other, too, but not one after another: the first one's result shows whether they can share. They
-    /// do not wait at all where the last call with these options could not share.
-    fn begin(&self, looks_up: bool, interrupt: &Interrupt) -> Result<Begun, Unsupported> {
+    /// Calls with the same content key wait for the first one of them. When it ends, the others look its result up. If it
+    /// could not be shared, they all build at the same time. They do not wait if the last call with these options could not
+    /// share its result.
+    fn wait_for_same_call(
+        &self,
+        looks_up: bool,
+        interrupt: &Interrupt,
+    ) -> Result<AfterWait, Unsupported> {
         let own = self.keys.base();
-        let store = self.call.account.store.filter(|_| looks_up);
-        let shares = |twin: &&Twin| store.is_some_and(|store| twin.may_share(store));
-        let twins = self.twins().iter().find(shares);
-        let twins = twins.map(|twin| twin.keys.base());
-        if let Some(name) = twins {
-            let (scratch, waited) = self.open_scratch(name, interrupt)?;
+        let store = self.call.recorder.store.filter(|_| looks_up);
+        let shares =
+            |content_key: &&ContentKey| store.is_some_and(|store| content_key.may_share(store));
+        let shared = self.content_keys().iter().find(shares);
+        if let Some(shared) = shared.map(|content_key| content_key.keys.base()) {
+            let (scratch, waited) = self.open_scratch(shared, interrupt)?;
             if !waited {
-                return Ok(Begun::Build(scratch));
+                return Ok(AfterWait::Build(scratch));
             }
-            if let Served::Hit(micros) = self.look_up(looks_up) {
-                return Ok(Begun::Hit(micros));
+            if let DirectLookup::Hit(micros) = self.look_up(looks_up) {
+                return Ok(AfterWait::Hit(micros));
             }
         }
         let (scratch, waited) = self.open_scratch(own, interrupt)?;
         match self.look_up(looks_up && waited) {
-            Served::Hit(micros) => Ok(Begun::Hit(micros)),
-            _ => Ok(Begun::Build(scratch)),
+            DirectLookup::Hit(micros) => Ok(AfterWait::Hit(micros)),
+            _ => Ok(AfterWait::Build(scratch)),
         }
     }
 
-    /// The private folder of this name, and whether another process had it until now.
+    /// The scratch folder of this name, and whether this process waited for another one that used it.
     fn open_scratch(
         &self,
         name: Key,
         interrupt: &Interrupt,
     ) -> Result<(Scratch, bool), Unsupported> {
-        let wanted = Wanted {
+        let options = ScratchOptions {
             temporary: &self.request.temporary(),
             name: &name.hex()[..16],
-            naming: Naming::with_debug(self.request.invocation.debug),
+            name_use: NameUse::with_debug(self.request.invocation.debug),
         };
-        let opened = Scratch::open(&wanted, &interrupt.scratch, self.call.log);
+        let opened = Scratch::open(&options, &interrupt.scratch, self.call.log);
         let advice = match &opened {
             Ok((scratch, _)) => scratch.advice(),
             Err(error) => error.advice(),
         };
         if let Some(advice) = advice {
-            self.call.account.warn_once(&advice);
+            self.call.recorder.warn_once(&advice);
         }
         opened.map_err(|error| Unsupported::new(error.reason(), error.to_string()))
     }
 
-    fn tidy_up(&self, store: &DiskStore) {
+    /// Removes old scratch folders and, where the cache is too large, starts a process that shrinks it.
+    fn start_cleanup(&self, store: &DiskStore) {
         scratch::sweep(&self.request.temporary());
         if store.needs_gc() {
-            history::collect_in_background(&self.call.around.ourselves[0]);
+            history::collect_in_background(&self.call.context.ourselves[0]);
         }
     }
 }

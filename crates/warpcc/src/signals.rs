@@ -15,29 +15,30 @@ use warpcc_budget::Tokens;
 use warpcc_engine::Children;
 
 use crate::messages::Messages;
-use crate::scratch::Held;
+use crate::scratch::ScratchCleanup;
 
-/// How long to wait for other machines to learn that a step is not wanted any more, and for the messages to be read.
-const FAREWELL: Duration = Duration::from_secs(1);
+/// How long this process waits after a signal for two things: that the cluster is told to stop its steps, and that the
+/// messages are read.
+const GRACE: Duration = Duration::from_secs(1);
 
-/// Everything that a signal ends or removes.
+/// Everything that a signal has to end, remove, give back or show.
 #[derive(Debug, Default)]
 pub struct Interrupt {
     /// The tools that run.
     pub children: Children,
-    /// Files that a tool writes in place. They are removed, because half of an executable is worse than none.
+    /// Outputs that are not complete. They are removed, so that nobody uses half of an output.
     pub unfinished: Mutex<Vec<PathBuf>>,
-    /// The private folder.
-    pub scratch: Arc<Held>,
-    /// Tokens of the build tool, which would be lost to it for the rest of its build.
+    /// The scratch folder.
+    pub scratch: Arc<ScratchCleanup>,
+    /// The tokens of the build tool's jobserver. If they were not given back, the build tool would run fewer jobs from then on.
     pub tokens: Mutex<Option<Tokens>>,
     /// The tools' messages so far.
     pub messages: Arc<Messages>,
 }
 
 impl Interrupt {
-    /// Watches for signals until the process ends. To be called before anything is made that a
-    /// signal must remove. Tools that stand still for `stall` are ended.
+    /// Starts a thread that handles signals until the process ends. To be called before anything is made that a signal must
+    /// remove. Tools that hang for the time `stall` are ended.
     pub fn watch(stall: Option<Duration>) -> Arc<Self> {
         let interrupt = Arc::new(Self::default());
         interrupt.children.limit_standstill(stall);
@@ -45,8 +46,8 @@ impl Interrupt {
         let wait = {
             let interrupt = Arc::clone(&interrupt);
             move || {
-                // Here and not before: without the thread a signal must end us at once, as it does any program.
-                // Signals that our parent ignores (`nohup`, `&` in a script) stay ignored, as they would with nvcc.
+                // The thread registers the signals itself: if it cannot be started, signals must end this process as usual.
+                // Signals that the parent process ignores (`nohup`, `&` in a script) stay ignored, as they would with nvcc.
                 let ignored =
                     ignored(&std::fs::read_to_string("/proc/self/status").unwrap_or_default());
                 let wanted = [SIGHUP, SIGINT, SIGTERM, SIGCONT];
@@ -66,7 +67,7 @@ impl Interrupt {
             }
         };
         if thread::Builder::new().spawn(wait).is_ok() {
-            // Nothing is sent: the channel closes when the signals are ours, or cannot be.
+            // Waits until the thread has registered the signals, or could not: then it closes the channel.
             let _: Result<(), _> = ready.recv();
         }
         interrupt
@@ -74,7 +75,7 @@ impl Interrupt {
 
     fn end(&self, signal: i32) {
         self.children.close();
-        self.children.settle(FAREWELL);
+        self.children.settle(GRACE);
         let tokens = self.tokens.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(tokens) = tokens.as_ref() {
             tokens.give_all_back();
@@ -93,24 +94,24 @@ impl Interrupt {
         std::process::exit(128 + signal);
     }
 
-    /// Shows the messages. A reader that does not read delays the end of this process by [`FAREWELL`] at most.
+    /// Prints the messages. If nobody reads them, this waits for [`GRACE`] at most.
     fn show_messages(&self) {
-        let said = Arc::clone(&self.messages);
+        let messages = Arc::clone(&self.messages);
         let (shown, is_shown) = mpsc::channel::<()>();
         let show = move || {
-            said.show();
+            messages.show();
             drop(shown);
         };
         if thread::Builder::new().spawn(show).is_ok() {
-            // Nothing is sent: the channel closes once everything is written.
-            let _: Result<(), _> = is_shown.recv_timeout(FAREWELL);
+            // Waits until the thread has written everything: then it closes the channel.
+            let _: Result<(), _> = is_shown.recv_timeout(GRACE);
         }
     }
 }
 
-/// Continues children that we started and did not stop. Ctrl-Z reaches a child that has begun but is no tool yet, because
-/// it is in our group. When it stops, it is in a group of its own, and the signal that continues us does not reach it. We
-/// would wait for it for ever.
+/// Continues all children. Ctrl-Z can stop a child that was just started: it is still in this process's group then, but by
+/// the time it stops it has a group of its own. The SIGCONT that the shell sends to this process's group does not reach it, and
+/// this process would wait for it for ever.
 fn continue_children() {
     let tasks = std::fs::read_dir("/proc/self/task").into_iter().flatten();
     let children = tasks.flatten().filter_map(|task| {
@@ -128,8 +129,8 @@ fn continue_children() {
     }
 }
 
-/// Makes a write beyond `ulimit -f` an error, which we can answer, instead of the end of this process. Programs that we
-/// start or become get the signal as they would without us: a handler ends at exec.
+/// Makes a write beyond `ulimit -f` fail with an error instead of ending this process. Other programs, which this process
+/// starts or becomes, are ended as usual: a handler does not outlast exec.
 pub fn survive_file_size_limit() {
     let limit = rustix::process::getrlimit(rustix::process::Resource::Fsize);
     if limit.current.is_none() {
@@ -137,12 +138,12 @@ pub fn survive_file_size_limit() {
     }
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     if ignored(&status) & (1 << (SIGXFSZ - 1)) == 0 {
-        // Without the handler a large write ends us, as it ends nvcc's tools.
+        // If the handler cannot be registered, a write beyond the limit ends this process.
         let _ = signal_hook::flag::register(SIGXFSZ, Arc::default());
     }
 }
 
-/// The signals that are ignored: bit 0 is signal 1. proc_pid_status(5).
+/// The signals that this process ignores: bit 0 is signal 1 (proc_pid_status(5)).
 fn ignored(status: &str) -> u64 {
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
     mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok())

@@ -7,15 +7,16 @@ use rustix::fd::BorrowedFd;
 use rustix::fs::fstat;
 use rustix::io::{Errno, FdFlags, fcntl_getfd, fcntl_setfd};
 
-/// Why a call is bypassed.
+/// The reason for bypassing a call that was started with a closed standard stream.
 pub const CLOSED: &str = "a standard stream is closed";
-/// Why a call is bypassed.
+/// The reason for bypassing a call of which a tool prints to standard output and standard error, and both are the same
+/// file.
 pub const MIXED: &str = "messages on two streams that are one";
 
-/// A bit for each of the three that was closed.
+/// One bit for each of the three streams: whether it was closed when this process started.
 static WERE_CLOSED: AtomicU8 = AtomicU8::new(0);
 
-/// Before `main`: Rust's runtime puts `/dev/null` into the place of a stream that is closed.
+/// Runs before `main`, because Rust's runtime opens `/dev/null` in place of a closed stream.
 extern "C" fn note_closed_streams() {
     for number in 0..3 {
         if fcntl_getfd(stream(number)) == Err(Errno::BADF) {
@@ -35,17 +36,21 @@ fn stream(number: i32) -> BorrowedFd<'static> {
     unsafe { BorrowedFd::borrow_raw(number) }
 }
 
-/// Whether any was closed. What this process becomes finds it closed again.
+/// Whether one of the streams was closed when this process started.
 pub fn any_was_closed() -> bool {
-    let closed = WERE_CLOSED.load(Ordering::Relaxed);
-    for number in (0..3).filter(|number| closed & (1 << number) != 0) {
-        // It fails for what is closed still.
-        let _ = fcntl_setfd(stream(number), FdFlags::CLOEXEC);
-    }
-    closed != 0
+    WERE_CLOSED.load(Ordering::Relaxed) != 0
 }
 
-/// Whether standard output and standard error go to one place, where their order is seen.
+/// Makes sure that the program that this process becomes finds the same streams closed.
+pub fn close_again() {
+    let closed = WERE_CLOSED.load(Ordering::Relaxed);
+    for number in (0..3).filter(|number| closed & (1 << number) != 0) {
+        // It fails if the stream is still closed.
+        let _ = fcntl_setfd(stream(number), FdFlags::CLOEXEC);
+    }
+}
+
+/// Whether standard output and standard error are the same file, in which the order of the messages matters.
 pub fn are_one() -> bool {
     const NULL_DEVICE: u64 = 1 << 8 | 3;
     match (fstat(io::stdout()), fstat(io::stderr())) {

@@ -17,23 +17,23 @@ use warpcc_engine::scene::Scene;
 use warpcc_engine::traced_inputs::Seen;
 use warpcc_plan::{Transcript, Unsupported};
 
-use super::accident::{hindered, stood_still};
+use super::abort_reason::{hung_step, missing_resource};
 use super::options::BuildOptions;
 use crate::request::Request;
 use crate::scratch::Scratch;
 
-/// nvcc's own verdict on a command line, not a limitation of warpcc: counted as a failed call.
+/// nvcc rejects the command line. The call is counted as failed, because warpcc is not the reason.
 pub const REFUSED: &str = "nvcc refuses the command line";
 
-/// How the dynamic loader begins when it cannot preload a library.
+/// The beginning of the message that the dynamic loader prints if it cannot preload a library.
 const NOT_LOADED: &str = "ERROR: ld.so: object";
 
-/// The dry run's name among the remembered costs.
+/// The name under which the cost of dry runs is remembered.
 const DRY_RUN: &str = "dry run";
-/// The dry run's number among the tasks of a call. No step of a plan has this number.
+/// The dry run's task number. No step of a plan has this number.
 const DRY_RUN_TASK: usize = usize::MAX;
 
-/// nvcc's warning about our `-t 1` after the user's own.
+/// nvcc's warning about the `-t 1` that warpcc adds after the user's own `-t`.
 const REDEFINED: &str = "nvcc warning : incompatible redefinition for option 'threads', the last value of this option was used";
 
 /// A dry run of one call.
@@ -50,7 +50,7 @@ pub(super) struct DryRun<'a> {
 pub(super) struct DryRunResult {
     pub(super) transcript: Transcript,
     pub(super) seen: Seen,
-    /// The library that sees what tools read, where it can be used.
+    /// The path of the watch library; `None` where it cannot be used.
     pub(super) watch: Option<PathBuf>,
 }
 
@@ -73,10 +73,10 @@ impl DryRun<'_> {
             (Some(library), Some(_)) => self.seen(&log, library, began)?,
             _ => Seen::unwatched("the watch library cannot be used here"),
         };
-        // On a file system mounted noexec the loader refuses the library, and would complain in every tool's messages.
-        let told = transcript.messages.len();
+        // From a file system mounted noexec the loader cannot load the library, and each tool would print its complaint.
+        let before = transcript.messages.len();
         transcript.messages.retain(|m| !m.starts_with(NOT_LOADED));
-        let is_refused = transcript.messages.len() != told;
+        let is_refused = transcript.messages.len() != before;
         let (seen, watch) = match is_refused {
             true => (
                 Seen::unwatched("the loader refuses the watch library"),
@@ -91,28 +91,31 @@ impl DryRun<'_> {
         })
     }
 
-    /// Puts the watch library where the tools can load it: in the cache, once for all builds; or, where the cache's
-    /// folder cannot be written or the loader cannot be told its path, in the private folder.
+    /// Puts the watch library where the tools can load it. Usually this is a folder of the cache, once for all builds. It is
+    /// the scratch folder where the cache's folder cannot be written or its path cannot be in `LD_PRELOAD`.
     fn install_watch(&self) -> Option<PathBuf> {
         let store = self.options.store;
         let store: &DiskStore =
             store.filter(|_| self.options.writes_cache && warpcc_watch::available())?;
-        let kept = crate::watch_folder::in_cache(store.root());
-        let own = self.scratch.path().join(crate::scratch::WATCH);
-        [kept, Some(own)].into_iter().flatten().find_map(|folder| {
-            if !warpcc_watch::can_preload_from(&folder) {
-                return None;
-            }
-            fs::create_dir_all(&folder).ok()?;
-            warpcc_watch::install(&folder).ok()
-        })
+        let in_cache = crate::watch_folder::in_cache(store.root());
+        let in_scratch = self.scratch.path().join(crate::scratch::WATCH);
+        [in_cache, Some(in_scratch)]
+            .into_iter()
+            .flatten()
+            .find_map(|folder| {
+                if !warpcc_watch::can_preload_from(&folder) {
+                    return None;
+                }
+                fs::create_dir_all(&folder).ok()?;
+                warpcc_watch::install(&folder).ok()
+            })
     }
 
     fn args(&self) -> Vec<OsString> {
         let mut args = self.request.args.clone();
         args.push("--dryrun".into());
-        // A plan for threads is printed in the order in which the threads took the commands, which varies. The plan for one
-        // thread has the same commands, and we have threads of our own.
+        // With several threads nvcc prints the commands in an order that varies. With one thread the commands are the same,
+        // and warpcc runs them in parallel itself.
         if self.request.invocation.threads {
             args.extend(["-t".into(), "1".into()]);
         }
@@ -132,8 +135,8 @@ impl DryRun<'_> {
         for (name, value) in watching {
             set(name, value.clone());
         }
-        let behind = crate::fallback::behind(self.options.ourselves);
-        set(OsStr::new(crate::config::BEHIND), behind);
+        let value = crate::fallback::behind_value(self.options.ourselves);
+        set(OsStr::new(crate::config::BEHIND), value);
         // nvcc makes temporary files even for a dry run.
         let temporary = self.scratch.path().join("tmp");
         set(OsStr::new("TMPDIR"), temporary.into());
@@ -174,8 +177,8 @@ impl DryRun<'_> {
         let output = self.children.run(DRY_RUN_TASK, &order).map_err(|error| {
             let why = error.to_string();
             match why {
-                why if why.contains(process::STOOD_STILL) => stood_still(why),
-                why if why.contains(room::READS_INPUT) => hindered(&why),
+                why if why.contains(process::STOOD_STILL) => hung_step(why),
+                why if why.contains(room::READS_INPUT) => missing_resource(&why),
                 why => cannot_start(why),
             }
         })?;
@@ -227,7 +230,7 @@ impl DryRun<'_> {
             Ok(observed) => observed,
             Err(error) => return Ok(Seen::unwatched(&error.to_string())),
         };
-        // nvcc looks at the paths of its outputs.
+        // nvcc looks at the paths of its outputs. They are no inputs.
         let outputs = request.invocation.outputs().into_iter();
         let outputs: Vec<PathBuf> = outputs.map(|o| request.absolute(&o.path)).collect();
         let is_output = |path: &Path| outputs.contains(&request.directory.join(path));
@@ -244,7 +247,7 @@ impl DryRun<'_> {
         };
         let mut seen = Seen::from_log(observed, &scene);
         if let Some(why) = &seen.hindered {
-            return Err(hindered(why));
+            return Err(missing_resource(why));
         }
         seen.expect(&request.nvcc, ExpectedFile::default());
         Ok(seen)

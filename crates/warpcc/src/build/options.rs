@@ -7,48 +7,48 @@ use warpcc_cache::{DiskStore, KeyVariants, Upstream};
 use warpcc_engine::{Admission, Executor, Finished};
 use warpcc_plan::TaskGraph;
 
+use crate::content_key::ContentKey;
 use crate::progress::Progress;
-use crate::twin::Twin;
 
 /// How a build is to be done.
 pub struct BuildOptions<'a> {
-    /// The cache, if it can be used.
+    /// The cache on this disk; `None` where it cannot be used.
     pub store: Option<&'a DiskStore>,
-    /// Whether results may come from it.
+    /// Whether steps may be answered from the cache.
     pub reads_cache: bool,
-    /// Whether results may go into it.
+    /// Whether results are stored in the cache.
     pub writes_cache: bool,
-    /// The shared caches behind it.
+    /// The shared caches.
     pub upstream: Option<&'a dyn Upstream>,
-    /// The keys of the whole call.
+    /// The direct key of the call, in its variants.
     pub keys: &'a KeyVariants,
-    /// Calls that may share its result.
-    pub twins: &'a [Twin],
+    /// The content keys of the call.
+    pub content_keys: &'a [ContentKey],
     /// At most this many tasks of this call at a time.
     pub jobs: usize,
     /// The machine's budget.
     pub admission: &'a Admission<'a>,
-    /// Other machines, if there are any.
+    /// The cluster that runs steps; `None` where all steps run on this machine.
     pub executor: Option<&'a dyn Executor>,
-    /// One at a time, in nvcc's order.
+    /// Whether commands run one at a time, in nvcc's order.
     pub sequential: bool,
-    /// Exactly nvcc's commands: nothing overlapped, nothing started early.
+    /// Whether exactly nvcc's commands run: no command is split, and none starts before nvcc would start it.
     pub faithful: bool,
-    /// This program, and those that started it.
+    /// This program's file, and those of the warpccs that started it.
     pub ourselves: &'a [PathBuf],
     /// When this process began.
     pub started: SystemTime,
-    /// Where each command's files are to be copied.
+    /// The folder to which each command's files are copied.
     pub save: Option<&'a Path>,
-    /// Who looks at each command's files as soon as it has ended.
+    /// Is called as soon as a command has ended.
     pub listener: Option<&'a dyn BuildListener>,
-    /// The line on the terminal, if somebody asked for it.
+    /// The progress line on the terminal, if the user asked for it.
     pub progress: Option<&'a Progress>,
 }
 
-/// Looks on while a plan runs.
+/// Is told about the commands of a plan while it runs.
 pub trait BuildListener {
-    /// A command has ended. In sequential order the next one has not begun, and what it wrote is
-    /// still as it wrote it. Outputs of the call are in `aside` until the plan has ended.
-    fn finished(&self, graph: &TaskGraph, finished: &Finished, aside: &Path);
+    /// A command has ended. In sequential order the next command has not begun, so the files of this one are unchanged. Until
+    /// the plan has ended, the call's outputs are below `output_folder`.
+    fn finished(&self, graph: &TaskGraph, finished: &Finished, output_folder: &Path);
 }

@@ -18,9 +18,9 @@ use crate::request::Request;
 pub(super) struct Plan {
     /// nvcc's commands and nothing else.
     pub(super) plain: TaskGraph,
-    /// The same with what overlaps and what is started early.
+    /// The same with changes that let steps overlap or start early.
     pub(super) graph: TaskGraph,
-    /// Whose module id and stub are remembered.
+    /// The arguments under which the source's module id and stub are remembered.
     pub(super) id_subject: Option<Vec<String>>,
 }
 
@@ -28,7 +28,7 @@ impl Plan {
     /// Makes a graph of what nvcc printed.
     ///
     /// # Errors
-    /// The plan is not understood, or its outputs are for nvcc to write.
+    /// The plan is not understood, or only nvcc may write its outputs.
     pub(super) fn make(
         transcript: &Transcript,
         private: &str,
@@ -62,7 +62,7 @@ impl Plan {
         })
     }
 
-    /// Remembers what the next build of the same file can begin with.
+    /// Remembers the source's module id and stub, so that steps of its next build can start early.
     pub(super) fn remember(&self, graph: &TaskGraph, options: &BuildOptions<'_>) {
         let store = options.store.filter(|_| options.writes_cache);
         if let (Some(store), Some(subject)) = (store, &self.id_subject) {
@@ -72,7 +72,7 @@ impl Plan {
     }
 }
 
-/// Lets steps begin before nvcc's order would.
+/// Changes the graph so that steps can start earlier than nvcc would start them.
 fn let_overlap(
     graph: &mut TaskGraph,
     id_subject: Option<&[String]>,
@@ -107,8 +107,8 @@ fn is_compiler(request: &Request, program: &str) -> bool {
     })
 }
 
-/// A file that one step writes and another reads, that the command line does not ask for, and that is not in the private
-/// folder: nvcc puts it where it wants (`--objdir-as-tempdir`).
+/// An intermediate file that nvcc puts outside the scratch folder, as with `--objdir-as-tempdir`: one step writes it, another
+/// reads it, and it is no output of the command line.
 fn between_steps<'g>(request: &Request, graph: &'g TaskGraph) -> Option<&'g str> {
     let outputs = request.invocation.outputs();
     let is_asked_for = |path: &str| outputs.iter().any(|output| output.path == path);
@@ -120,7 +120,7 @@ fn between_steps<'g>(request: &Request, graph: &'g TaskGraph) -> Option<&'g str>
     outside.map(|&id| graph.file(id).path.as_str())
 }
 
-/// Leaves a call to nvcc whose outputs are not plain files. Nothing has been written yet.
+/// Fails where an output must not be replaced by a new file. Nothing has been written yet.
 fn decide_on_outputs(request: &Request, graph: &TaskGraph) -> Result<(), Unsupported> {
     let mut outputs = Outputs::new(request)?;
     for file in graph.files.iter().filter(|f| f.kind == FileKind::Output) {
@@ -128,7 +128,7 @@ fn decide_on_outputs(request: &Request, graph: &TaskGraph) -> Result<(), Unsuppo
         let kind = outputs::ExpectedKind::from_record(writer == Some(Tool::HostLink));
         outputs.decide(&request.absolute(&file.path), kind)?;
     }
-    // nvcc removes these, whatever they are.
+    // nvcc removes these files. warpcc removes only what it could also replace.
     let mut removed = Outputs::new(request)?;
     for path in graph.steps.iter().flat_map(|step| &step.removes) {
         removed.decide(&request.absolute(path), outputs::ExpectedKind::Data)?;
@@ -136,8 +136,8 @@ fn decide_on_outputs(request: &Request, graph: &TaskGraph) -> Result<(), Unsuppo
     Ok(())
 }
 
-/// Whether a front end more would cost nobody anything: several architectures, a core for each
-/// and to spare that no other call uses or waits for, and no other load on the machine.
+/// Whether the machine has cores that nobody uses, so that one more front end delays nothing: there are several
+/// architectures, each has a core, two more cores are free, no other call waits, and nothing else loads the machine.
 fn has_idle_cores(graph: &TaskGraph, options: &BuildOptions<'_>) -> bool {
     let ciccs = graph.steps.iter().filter(|s| s.tool == Tool::Cicc).count();
     if ciccs < 2 || options.jobs < ciccs + 2 {
@@ -146,8 +146,8 @@ fn has_idle_cores(graph: &TaskGraph, options: &BuildOptions<'_>) -> bool {
     let load = fs::read_to_string("/proc/loadavg")
         .ok()
         .and_then(|text| text.split(' ').next().and_then(|l| l.parse::<f64>().ok()));
-    // Who is not a warpcc is seen in the load alone. It is a minute's average: what this build's own predecessor left
-    // is in it.
+    // Other programs are visible in the load average only. It covers the last minute, so it may contain this user's
+    // previous build.
     options.admission.idle_slots() >= ciccs as u64 + 2
         && load.is_none_or(|load| load < options.jobs as f64 * 0.75)
 }

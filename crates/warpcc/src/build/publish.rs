@@ -1,4 +1,4 @@
-//! The end of a build: outputs in place, the call in the cache, copies of intermediate files.
+//! The end of a build: stores the call, puts the outputs in place, and copies intermediate files for `--save`.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -10,14 +10,14 @@ use warpcc_plan::{FileKind, PlanFile, Step, TaskGraph, Tool, Unsupported};
 use warpcc_report::record::Header;
 
 use super::options::BuildOptions;
+use crate::content_key::PathCheck;
 use crate::dates::Texts;
-use crate::direct::{Keeping, Made, NotKept};
+use crate::direct::{FinalFile, NotStored, ResultToStore};
 use crate::messages::Streams;
 use crate::place;
 use crate::request::Request;
 use crate::scratch::Scratch;
 use crate::signals::Interrupt;
-use crate::twin::Evidence;
 
 /// Puts the outputs in place, and stores the whole call when it succeeded.
 ///
@@ -29,15 +29,15 @@ pub(super) fn publish(
     graph: &TaskGraph,
     run: &Run,
     interrupt: &Interrupt,
-) -> Result<Result<Vec<Header>, NotKept>, Unsupported> {
-    let kept = match run.code {
-        0 => keep(request, options, graph, run, &interrupt.messages.so_far()),
+) -> Result<Result<Vec<Header>, NotStored>, Unsupported> {
+    let stored = match run.code {
+        0 => store_call(request, options, graph, run, &interrupt.messages.so_far()),
         _ => Ok(Vec::new()),
     };
-    for (now, plan) in &run.outputs {
-        if now.exists() {
+    for (current_path, plan) in &run.outputs {
+        if current_path.exists() {
             let to = request.directory.join(plan);
-            place::place(now, &to, &interrupt.unfinished).map_err(|e| {
+            place::place(current_path, &to, &interrupt.unfinished).map_err(|e| {
                 Unsupported::new(
                     "an output cannot be written",
                     format!("{}: {e}", plan.display()),
@@ -45,76 +45,76 @@ pub(super) fn publish(
             })?;
         }
     }
-    Ok(kept)
+    Ok(stored)
 }
 
-/// Stores the whole call, where results are stored.
-fn keep(
+/// Stores the whole call, if the cache may be written. Gives the headers that were read.
+fn store_call(
     request: &Request,
     options: &BuildOptions<'_>,
     graph: &TaskGraph,
     run: &Run,
     streams: &Streams,
-) -> Result<Vec<Header>, NotKept> {
+) -> Result<Vec<Header>, NotStored> {
     let Some(store) = options.store.filter(|_| options.writes_cache) else {
         return Ok(Vec::new());
     };
-    let now_at = |file: &PlanFile| {
+    let current_path = |file: &PlanFile| {
         let plan = file.path.as_str();
-        let mut made = run.outputs.iter();
-        let made = made.find(|(_, name)| name.as_os_str() == plan);
-        made.map_or_else(|| request.absolute(plan), |(now, _)| now.clone())
+        let mut outputs = run.outputs.iter();
+        let found = outputs.find(|(_, name)| name.as_os_str() == plan);
+        found.map_or_else(|| request.absolute(plan), |(path, _)| path.clone())
     };
     let mut outputs = Vec::new();
     for file in graph.files.iter().filter(|f| f.kind == FileKind::Output) {
         let writer = file.writer.map(|at| graph.steps[at].tool);
-        outputs.push(Made {
-            now: now_at(file),
-            plan: file.path.clone(),
-            lists_files: writer == Some(Tool::FilterDependencies),
+        outputs.push(FinalFile {
+            current_path: current_path(file),
+            plan_path: file.path.clone(),
+            is_dependency_file: writer == Some(Tool::FilterDependencies),
         });
     }
-    let made_by = |wanted: &dyn Fn(&Step) -> bool| -> Vec<PathBuf> {
+    let written_by = |wanted: &dyn Fn(&Step) -> bool| -> Vec<PathBuf> {
         let steps = graph.steps.iter().filter(|step| wanted(step));
         let files = steps.flat_map(|step| &step.writes);
-        files.map(|&id| now_at(graph.file(id))).collect()
+        files.map(|&id| current_path(graph.file(id))).collect()
     };
-    let keeping = Keeping {
+    let result = ResultToStore {
         store,
         upstream: options.upstream,
         request,
         keys: options.keys,
-        twins: options.twins,
-        evidence: match options.twins {
+        content_keys: options.content_keys,
+        path_check: match options.content_keys {
             [] => None,
-            _ => Evidence::collect(graph, &now_at),
+            _ => PathCheck::collect(graph, &current_path),
         },
         run,
         outputs: &outputs,
         texts: &Texts {
-            preprocessed: &made_by(&|step| step.tool == Tool::Preprocess),
-            made_unseen: &made_by(&|step| graph.preprocesses_unseen(step)),
+            preprocessed: &written_by(&|step| step.tool == Tool::Preprocess),
+            made_unseen: &written_by(&|step| graph.preprocesses_unseen(step)),
             args: &request.args,
             began: run.began,
             expanded: run.seen.expanded_date,
         },
         streams: (&streams.stdout, &streams.stderr),
     };
-    keeping.keep()
+    result.store()
 }
 
-/// A file in the private folder that no plan has: for a run that was not watched.
-pub(super) fn left_beside(scratch: &Scratch, graph: &TaskGraph, run: &Run) -> Option<String> {
+/// Finds a file in the scratch folder that the plan does not have. This finds side files of a run without the watch library.
+pub(super) fn find_side_file(scratch: &Scratch, graph: &TaskGraph, run: &Run) -> Option<String> {
     let planned = graph.files.iter().map(|file| OsStr::new(file.name()));
-    let made = run.outputs.iter().filter_map(|(now, _)| now.file_name());
-    let known: BTreeSet<&OsStr> = planned.chain(made).collect();
+    let outputs = run.outputs.iter().filter_map(|(path, _)| path.file_name());
+    let known: BTreeSet<&OsStr> = planned.chain(outputs).collect();
     let entries = |folder: PathBuf| {
         let found = fs::read_dir(folder).into_iter().flatten().flatten();
         found.map(|entry| entry.path())
     };
     // Each output has a folder of its own.
-    let of_outputs = entries(scratch.path().join("out")).flat_map(entries);
-    let mut files = of_outputs.chain(entries(scratch.path().join("k")));
+    let near_outputs = entries(scratch.path().join("out")).flat_map(entries);
+    let mut files = near_outputs.chain(entries(scratch.path().join("k")));
     let ours = |path: &Path| path.extension().is_some_and(|ending| ending == "s");
     let left = files.find(|path| {
         let name = path.file_name().unwrap_or_default();

@@ -70,7 +70,7 @@ const TABLE: &[(&str, &str)] = &[
         "check free space and permissions of the output's folder",
     ),
     (
-        crate::outputs::NOT_PLAIN,
+        crate::outputs::NOT_A_PLAIN_FILE,
         "nvcc writes through links and into old files: remove the file, or name a new one",
     ),
     (

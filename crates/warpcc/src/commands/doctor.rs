@@ -53,10 +53,10 @@ pub struct DoctorArgs {
 pub fn run(
     args: &DoctorArgs,
     config: Result<Config, ConfigError>,
-    around: &ProcessContext,
+    context: &ProcessContext,
 ) -> anyhow::Result<i32> {
     if let Some(folder) = &args.project {
-        let advice = project::examine(&around.directory.join(folder))?;
+        let advice = project::examine(&context.directory.join(folder))?;
         output::print(|out| match args.json {
             true => {
                 serde_json::to_writer_pretty(&mut *out, &advice)?;
@@ -67,7 +67,7 @@ pub fn run(
         return Ok(0);
     }
     let findings = match config {
-        Ok(config) => examine(&config, around),
+        Ok(config) => examine(&config, context),
         Err(error) => vec![error_of(
             format!("the settings cannot be read: {error}"),
             "every call is bypassed",
@@ -85,15 +85,15 @@ pub fn run(
     })
 }
 
-fn examine(config: &Config, around: &ProcessContext) -> Vec<Finding> {
+fn examine(config: &Config, context: &ProcessContext) -> Vec<Finding> {
     let mut findings = Vec::new();
-    toolkit::check(config, around, &mut findings);
-    wrappers::check(around, &mut findings);
-    settings::check(config, around, &mut findings);
+    toolkit::check(config, context, &mut findings);
+    wrappers::check(context, &mut findings);
+    settings::check(config, context, &mut findings);
     let usable = folder::check(config, &mut findings);
-    watching::check(config, around, &mut findings);
-    machine::check(config, around, &mut findings);
-    remotes::check(config, around, &mut findings);
+    watching::check(config, context, &mut findings);
+    machine::check(config, context, &mut findings);
+    remotes::check(config, context, &mut findings);
     if usable == folder::Usable::Yes {
         past::check(config, &mut findings);
     }

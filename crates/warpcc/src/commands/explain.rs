@@ -28,8 +28,8 @@ use crate::config::Config;
 use crate::log::Log;
 use crate::process_context::ProcessContext;
 use crate::request::Request;
-use crate::resources::Lineage;
-use crate::session::{Call, Session, Wishes};
+use crate::resources::CallId;
+use crate::session::{Call, CallOptions, Session};
 
 const NOTE: &str = "\
 Examples:
@@ -75,15 +75,15 @@ pub struct ExplainArgs {
 /// # Errors
 /// No nvcc, a command with nothing to explain, a plan that is not understood, a page that cannot be
 /// written.
-pub fn run(args: &ExplainArgs, config: &Config, around: ProcessContext) -> anyhow::Result<i32> {
+pub fn run(args: &ExplainArgs, config: &Config, context: ProcessContext) -> anyhow::Result<i32> {
     let (named, rest) = split_compiler(&args.args);
-    let nvcc = find_nvcc(args.nvcc.as_deref().or(named), config, &around)?;
-    let lineage = Lineage::find(config);
+    let nvcc = find_nvcc(args.nvcc.as_deref().or(named), config, &context)?;
+    let call_id = CallId::find(config);
     // Without a cache nothing is found there, and nothing noted.
-    let account = CallRecorder::new(&nvcc, rest, &around, None, config, &lineage);
+    let recorder = CallRecorder::new(&nvcc, rest, &context, None, config, &call_id);
     let call = Call {
-        around: &around,
-        account: &account,
+        context: &context,
+        recorder: &recorder,
         log: &Log::new(config.log.value.clone()),
     };
     // Without base folders: the explanation is of nvcc's own files, not of those that clones share.
@@ -151,9 +151,9 @@ fn explain_steps(session: &Session<'_>) -> anyhow::Result<(Explanation, String)>
             directory: request.directory.display().to_string(),
         })),
     };
-    let wishes = Wishes {
+    let call_options = CallOptions {
         looks_up: false,
-        may_leave: false,
+        may_use_cluster: false,
         jobs: NonZeroUsize::new(1),
         sequential: true,
         faithful: true,
@@ -162,7 +162,7 @@ fn explain_steps(session: &Session<'_>) -> anyhow::Result<(Explanation, String)>
         progress: None,
     };
     let mut timeline = None;
-    let code = session.complete(&wishes, |request, (built, wall)| {
+    let code = session.complete(&call_options, |request, (built, wall)| {
         timeline = Some(timeline_of(request, built, wall));
     });
     let code = match code {

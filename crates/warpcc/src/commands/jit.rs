@@ -22,12 +22,12 @@ use crate::process_context::ProcessContext;
 ///
 /// # Errors
 /// The command could not be carried out at all.
-pub fn run(command: &JitCommand, config: &Config, around: &ProcessContext) -> anyhow::Result<i32> {
+pub fn run(command: &JitCommand, config: &Config, context: &ProcessContext) -> anyhow::Result<i32> {
     match command {
-        JitCommand::Advise(args) => advise::advise(args, config, around),
-        JitCommand::Warm(args) => warm::warm(args, around),
-        JitCommand::Cache(args) => cache::cache(args, around),
-        JitCommand::Prove(args) => prove::prove(args, config, around),
+        JitCommand::Advise(args) => advise::advise(args, config, context),
+        JitCommand::Warm(args) => warm::warm(args, context),
+        JitCommand::Cache(args) => cache::cache(args, context),
+        JitCommand::Prove(args) => prove::prove(args, config, context),
         JitCommand::Load(args) => load(args),
     }
 }

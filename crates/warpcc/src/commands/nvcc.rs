@@ -15,9 +15,9 @@ use crate::process_context::ProcessContext;
 pub fn find_nvcc(
     named: Option<&Path>,
     config: &Config,
-    around: &ProcessContext,
+    context: &ProcessContext,
 ) -> anyhow::Result<PathBuf> {
-    let path = around
+    let path = context
         .environment
         .iter()
         .find(|(n, _)| n == "PATH")
@@ -25,15 +25,15 @@ pub fn find_nvcc(
     // As the launcher: the setting holds for the bare word.
     let is_bare = |name: &&Path| {
         locate::is_nvcc(name.as_os_str())
-            && (name.components().count() == 1 || locate::is_ourselves(name, &around.ourselves))
+            && (name.components().count() == 1 || locate::is_ourselves(name, &context.ourselves))
     };
     let chosen = config.nvcc.value.as_deref();
     let name = named
         .filter(|name| chosen.is_none() || !is_bare(name))
         .or(chosen)
         .map_or(OsStr::new("nvcc"), Path::as_os_str);
-    let found = locate::compiler(name, path, &around.ourselves).or_else(|| {
-        let in_toolkit = locate::in_toolkit(name, &around.environment, &around.ourselves);
+    let found = locate::compiler(name, path, &context.ourselves).or_else(|| {
+        let in_toolkit = locate::in_toolkit(name, &context.environment, &context.ourselves);
         in_toolkit
             .filter(|_| locate::is_nvcc(name))
             .map(|(file, _)| file)
@@ -58,16 +58,16 @@ pub fn split_compiler(args: &[OsString]) -> (Option<&Path>, &[OsString]) {
 }
 
 /// The program that a command line starts with, where it is another one than nvcc: `gcc -c x.c`.
-pub fn program_that_is_no_nvcc(args: &[OsString], around: &ProcessContext) -> Option<PathBuf> {
+pub fn program_that_is_no_nvcc(args: &[OsString], context: &ProcessContext) -> Option<PathBuf> {
     let first = Path::new(args.first()?);
     let is_word = !first.as_os_str().as_encoded_bytes().starts_with(b"-");
     if !is_word || names_compiler(first) || names_input(first) {
         return None;
     }
-    let path = around.environment.iter().find(|(n, _)| n == "PATH");
+    let path = context.environment.iter().find(|(n, _)| n == "PATH");
     let path = path.map(|(_, value)| value.as_os_str());
-    let found = locate::compiler(first.as_os_str(), path, &around.ourselves)?;
-    is_executable(&around.directory.join(&found)).then_some(found)
+    let found = locate::compiler(first.as_os_str(), path, &context.ourselves)?;
+    is_executable(&context.directory.join(&found)).then_some(found)
 }
 
 fn names_compiler(first: &Path) -> bool {
@@ -110,7 +110,7 @@ mod tests {
 
     #[test]
     fn another_program_is_told_from_nvcc_and_from_its_arguments() {
-        let around = ProcessContext {
+        let context = ProcessContext {
             ourselves: Vec::new(),
             directory: "/".into(),
             environment: vec![("PATH".into(), "/usr/bin:/bin".into())],
@@ -118,7 +118,7 @@ mod tests {
         };
         let other = |line: &str| {
             let args: Vec<OsString> = line.split_whitespace().map(OsString::from).collect();
-            program_that_is_no_nvcc(&args, &around).is_some()
+            program_that_is_no_nvcc(&args, &context).is_some()
         };
         for (line, expected) in [
             ("sh -c x.c", true),

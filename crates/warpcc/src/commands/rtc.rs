@@ -39,10 +39,10 @@ const UPLOADS: Duration = Duration::from_secs(300);
 ///
 /// # Errors
 /// The command could not be tried at all.
-pub fn run(command: &RtcCommand, around: &ProcessContext) -> anyhow::Result<i32> {
+pub fn run(command: &RtcCommand, context: &ProcessContext) -> anyhow::Result<i32> {
     match command {
-        RtcCommand::Compile(args) => compile(args, around),
-        RtcCommand::Warm(args) => warm(args, around),
+        RtcCommand::Compile(args) => compile(args, context),
+        RtcCommand::Warm(args) => warm(args, context),
     }
 }
 
@@ -64,7 +64,7 @@ impl Shared {
     ///
     /// # Errors
     /// The settings are invalid, or there is no folder for results from the shared caches.
-    fn open(settings: &CacheSettings, around: &ProcessContext) -> Result<Option<Self>, String> {
+    fn open(settings: &CacheSettings, context: &ProcessContext) -> Result<Option<Self>, String> {
         let config = Config::load(variable).map_err(|error| error.to_string())?;
         let layers = config.layers();
         if layers.is_empty() {
@@ -72,7 +72,7 @@ impl Shared {
         }
         let store = settings.open_first_written();
         let store = store.map_err(|why| format!("the shared cache is not used: {why}"))?;
-        let program = remotes::for_kernels(&around.ourselves[0], &layers, &store);
+        let program = remotes::for_kernels(&context.ourselves[0], &layers, &store);
         let program = Arc::new(program);
         let caches = SharedCaches::new(Arc::clone(&program), layers, store.root());
         Ok(Some(Self {
@@ -102,13 +102,13 @@ impl Shared {
 impl Caches {
     fn open(
         with: &WithArgs,
-        around: &ProcessContext,
+        context: &ProcessContext,
         common: CompileRequest,
     ) -> anyhow::Result<Self> {
-        let environment = Environment::from_variables(around.environment.iter().cloned());
+        let environment = Environment::from_variables(context.environment.iter().cloned());
         let compiler = Compiler::find_with(with.nvrtc.as_deref(), &environment)?;
         let settings = CacheSettings::from_environment(&environment);
-        let shared = Shared::open(&settings, around).unwrap_or_else(|why| {
+        let shared = Shared::open(&settings, context).unwrap_or_else(|why| {
             log::warn(&format!("no shared cache: {why}"));
             None
         });
@@ -166,7 +166,7 @@ fn word_of(found: Found) -> &'static str {
     }
 }
 
-fn compile(args: &CompileArgs, around: &ProcessContext) -> anyhow::Result<i32> {
+fn compile(args: &CompileArgs, context: &ProcessContext) -> anyhow::Result<i32> {
     let source = std::fs::read_to_string(&args.file)
         .map_err(|error| anyhow::anyhow!("cannot read {}: {error}", args.file.display()))?;
     let mut common = CompileRequest::new("", "", args.arch);
@@ -176,7 +176,7 @@ fn compile(args: &CompileArgs, around: &ProcessContext) -> anyhow::Result<i32> {
         .map(Into::into)
         .collect();
     common.include_folders.clone_from(&args.includes);
-    let caches = Caches::open(&args.with, around, common)?;
+    let caches = Caches::open(&args.with, context, common)?;
     let cache = &caches.kernels;
     let [first, others @ ..] = args.names.as_slice() else {
         anyhow::bail!("name a kernel with --name");
@@ -222,7 +222,7 @@ fn compile(args: &CompileArgs, around: &ProcessContext) -> anyhow::Result<i32> {
         .as_ref()
         .is_some_and(|shared| shared.caches.waits())
     {
-        history::upload_in_background(&around.ourselves[0]);
+        history::upload_in_background(&context.ourselves[0]);
     }
     output::print(|out| match args.with.json {
         true => writeln_json(out, &row),
@@ -236,9 +236,9 @@ fn compile(args: &CompileArgs, around: &ProcessContext) -> anyhow::Result<i32> {
     Ok(FINE)
 }
 
-fn warm(args: &WarmArgs, around: &ProcessContext) -> anyhow::Result<i32> {
+fn warm(args: &WarmArgs, context: &ProcessContext) -> anyhow::Result<i32> {
     let manifest = Manifest::read(&args.manifest, &args.arch)?;
-    let caches = Caches::open(&args.with, around, manifest.common)?;
+    let caches = Caches::open(&args.with, context, manifest.common)?;
     let cache = &caches.kernels;
     anyhow::ensure!(
         cache.settings().tiers.iter().any(|tier| !tier.readonly),

@@ -20,34 +20,34 @@ use crate::fallback;
 use crate::log::Log;
 use crate::process_context::ProcessContext;
 use crate::progress::Progress;
-use crate::resources::Lineage;
-use crate::session::{Call, Session, Wishes};
+use crate::resources::CallId;
+use crate::session::{Call, CallOptions, Session};
 use crate::store::open_store;
 
 /// Builds what the arguments ask for; gives nvcc's exit code.
 ///
 /// # Errors
 /// No nvcc, or a report that cannot be written.
-pub fn run(args: &RunArgs, config: &Config, around: ProcessContext) -> anyhow::Result<i32> {
+pub fn run(args: &RunArgs, config: &Config, context: ProcessContext) -> anyhow::Result<i32> {
     let (named, rest) = split_compiler(&args.args);
-    let nvcc = find_nvcc(args.nvcc.as_deref().or(named), config, &around)?;
+    let nvcc = find_nvcc(args.nvcc.as_deref().or(named), config, &context)?;
     let store = if args.no_cache {
         None
     } else {
         open_store(config)
     };
-    let lineage = Lineage::find(config);
-    let account = CallRecorder::new(&nvcc, rest, &around, store.as_ref(), config, &lineage);
+    let call_id = CallId::find(config);
+    let recorder = CallRecorder::new(&nvcc, rest, &context, store.as_ref(), config, &call_id);
     let log = Log::new(config.log.value.clone());
     let call = Call {
-        around: &around,
-        account: &account,
+        context: &context,
+        recorder: &recorder,
         log: &log,
     };
     let progress = args.progress.then(Progress::on_terminal).flatten();
     let mut timeline = None;
     let code = Session::prepare(&nvcc, rest, &config.base_dir.value, call).and_then(|session| {
-        let wishes = Wishes {
+        let call_options = CallOptions {
             // A call that is answered as a whole has nothing to show.
             looks_up: !wants_reports(args),
             jobs: args.jobs,
@@ -55,9 +55,9 @@ pub fn run(args: &RunArgs, config: &Config, around: ProcessContext) -> anyhow::R
             faithful: args.faithful,
             save: args.save.as_deref(),
             progress: progress.as_ref(),
-            ..Wishes::of_launcher()
+            ..CallOptions::for_launcher()
         };
-        session.complete(&wishes, |request, (built, wall)| {
+        session.complete(&call_options, |request, (built, wall)| {
             timeline = Some(timeline_of(request, built, wall));
         })
     });
@@ -68,8 +68,8 @@ pub fn run(args: &RunArgs, config: &Config, around: ProcessContext) -> anyhow::R
             crate::log::warn(&format!(
                 "no record of this call: nvcc runs alone ({bypass})"
             ));
-            bypass.count_and_make_room(&account, &log);
-            bail!(fallback::become_compiler(&nvcc, rest, &around.ourselves));
+            bypass.count_and_make_room(&recorder, &log);
+            bail!(fallback::become_compiler(&nvcc, rest, &context.ourselves));
         }
     };
     if let Some(timeline) = timeline {

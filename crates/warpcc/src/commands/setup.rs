@@ -57,7 +57,7 @@ pub struct SetupArgs {
 ///
 /// # Errors
 /// No home, a start file that is not to be touched, or one that cannot be written.
-pub fn run(args: &SetupArgs, around: &ProcessContext) -> anyhow::Result<i32> {
+pub fn run(args: &SetupArgs, context: &ProcessContext) -> anyhow::Result<i32> {
     if let Some(ci) = args.ci {
         output::print(|out| out.write_all(ci.lines().as_bytes()))?;
         return Ok(0);
@@ -67,13 +67,13 @@ pub fn run(args: &SetupArgs, around: &ProcessContext) -> anyhow::Result<i32> {
         (_, true) => Mode::Cmake,
         _ => Mode::Pip,
     };
-    let file = StartFile::find(around)?;
+    let file = StartFile::find(context)?;
     let link = match mode {
-        Mode::Shell => Some(link::find(around)?),
+        Mode::Shell => Some(link::find(context)?),
         Mode::Cmake | Mode::Pip => None,
     };
     let folder = link.as_ref().map(|link| link.folder.as_path());
-    let lines = lines::lines(mode, file.shell, folder, around);
+    let lines = lines::lines(mode, file.shell, folder, context);
     let (change, of_link) = match args.undo {
         true => (
             file.without(mode.name())?,

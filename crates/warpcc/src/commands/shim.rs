@@ -46,8 +46,8 @@ const MARK: &str = ".warpcc-shim";
 ///
 /// # Errors
 /// There is no nvcc, the folder was not made by this command, or a file cannot be written.
-pub fn run(args: &ShimArgs, config: &Config, around: &ProcessContext) -> anyhow::Result<i32> {
-    let folder = around.directory.join(&args.folder);
+pub fn run(args: &ShimArgs, config: &Config, context: &ProcessContext) -> anyhow::Result<i32> {
+    let folder = context.directory.join(&args.folder);
     let shown = folder.display().to_string();
     if args.undo {
         remove(&folder)?;
@@ -55,8 +55,8 @@ pub fn run(args: &ShimArgs, config: &Config, around: &ProcessContext) -> anyhow:
         return Ok(0);
     }
     let quoted = quoted(&folder)?;
-    let nvcc = find_nvcc(args.nvcc.as_deref(), config, around)?;
-    let mut nvcc = around.directory.join(nvcc);
+    let nvcc = find_nvcc(args.nvcc.as_deref(), config, context)?;
+    let mut nvcc = context.directory.join(nvcc);
     // A toolkit may be made of links. A link to its nvcc from elsewhere, such as /usr/bin/nvcc, has no profile next to it.
     if !nvcc.with_file_name("nvcc.profile").exists() {
         let cannot = || format!("cannot read {}", nvcc.display());
@@ -66,7 +66,7 @@ pub fn run(args: &ShimArgs, config: &Config, around: &ProcessContext) -> anyhow:
     if let Some(name) = nvcc.file_name() {
         nvcc = toolkit.join("bin").join(name);
     }
-    let own = (around.ourselves.first()).context("this program has no file")?;
+    let own = (context.ourselves.first()).context("this program has no file")?;
     if folder.canonicalize().ok() == toolkit.canonicalize().ok() {
         bail!("{shown} is the toolkit itself");
     }
@@ -161,7 +161,7 @@ fn quoted(path: &Path) -> anyhow::Result<String> {
 fn write_program(file: &Path, own: &Path, nvcc: &Path) -> anyhow::Result<()> {
     let (own, nvcc) = (quoted(own)?, quoted(nvcc)?);
     let script = format!(
-        "#!/bin/sh\n# Made by `warpcc shim`.\n[ -x {own} ] && exec {own} {nvcc} \"$@\"\nexec {nvcc} \"$@\"\n"
+        "#!/bin/sh\n# FinalFile by `warpcc shim`.\n[ -x {own} ] && exec {own} {nvcc} \"$@\"\nexec {nvcc} \"$@\"\n"
     );
     // The target of a link is not ours to write.
     if file.is_symlink() {

@@ -37,17 +37,17 @@ pub struct WhyArgs {
 ///
 /// # Errors
 /// No nvcc, or no cache.
-pub fn run(args: &WhyArgs, config: &Config, around: &ProcessContext) -> anyhow::Result<i32> {
+pub fn run(args: &WhyArgs, config: &Config, context: &ProcessContext) -> anyhow::Result<i32> {
     match args.args.as_slice() {
         [] => last_build::run(config),
-        [file] if names_source(file) => call::run(Path::new(file), config, around),
+        [file] if names_source(file) => call::run(Path::new(file), config, context),
         words => {
-            let why = match program_that_is_no_nvcc(words, around) {
+            let why = match program_that_is_no_nvcc(words, context) {
                 Some(program) => Why::OtherProgram(program),
                 None => {
                     let (named, rest) = split_compiler(words);
-                    let nvcc = find_nvcc(named, config, around)?;
-                    command::why(nvcc, rest, &around.directory, config, around)?
+                    let nvcc = find_nvcc(named, config, context)?;
+                    command::why(nvcc, rest, &context.directory, config, context)?
                 }
             };
             output::print(|out| print::write(&why, out))?;

@@ -74,9 +74,9 @@ fn is_known(name: &str) -> bool {
 
 fn nearest(name: &str) -> Option<&'static str> {
     let own = |name: &str| name.trim_start_matches(PREFIX).to_ascii_uppercase();
-    let likeness = |known: &str| strsim::jaro_winkler(&own(name), &own(known));
-    let best = of_users().max_by(|a, b| likeness(a).total_cmp(&likeness(b)));
-    best.filter(|known| likeness(known) > 0.8)
+    let keyed_by = |known: &str| strsim::jaro_winkler(&own(name), &own(known));
+    let best = of_users().max_by(|a, b| keyed_by(a).total_cmp(&keyed_by(b)));
+    best.filter(|known| keyed_by(known) > 0.8)
 }
 
 #[cfg(test)]

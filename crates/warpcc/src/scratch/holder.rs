@@ -1,4 +1,5 @@
-//! The holder of a private folder, written into its lock, so that a waiting process can see whether to go on waiting.
+//! The holder of a scratch folder: the process that has locked it. It is written into the lock file, so that a waiting process
+//! can find out whether the holder still works.
 
 use std::fs::{self, File};
 use std::io::Read;
@@ -11,26 +12,26 @@ use warpcc_budget::proc;
 /// A process that holds, or held, a lock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Holder {
-    /// Its number.
+    /// The process number.
     pub pid: u32,
-    /// When it was started: tells it from a later process with its number.
+    /// The start time. A later process with the same number has another one.
     start: u64,
-    /// Its session, which its tools share and a daemon does not.
+    /// The session. The holder's tools are in the same session, and a daemon is not.
     session: u32,
-    /// The namespace in which the numbers mean something.
+    /// The namespace of the process numbers.
     namespace: u64,
 }
 
-/// The state of a lock's holder, as far as it can be seen.
+/// The state of a lock's holder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HolderState {
-    /// It is there.
+    /// It runs.
     Works,
-    /// It was stopped, or one of its tools was.
+    /// It was stopped, for example with Ctrl-Z.
     Stopped,
     /// It has ended.
     Gone,
-    /// It lives where we cannot look.
+    /// It is in another namespace, where this process cannot see it.
     Unknown,
 }
 
@@ -47,12 +48,12 @@ impl Holder {
         })
     }
 
-    /// The holder that is written in the lock file; `None` where no whole line is there yet.
+    /// Reads the holder from the lock file; `None` where there is no complete line.
     pub fn read(lock: &File) -> Option<Self> {
         let mut bytes = [0; 128];
         let length = lock.read_at(&mut bytes, 0).ok()?;
         let text = std::str::from_utf8(&bytes[..length]).ok()?;
-        // A line that is being written is not there yet.
+        // A line without its end is still being written.
         let mut words = text.strip_suffix('\n')?.split(' ');
         Some(Self {
             pid: words.next()?.parse().ok()?,
@@ -62,7 +63,7 @@ impl Holder {
         })
     }
 
-    /// Writes the holder into the lock file. Where that fails, other processes cannot tell whether the holder works.
+    /// Writes the holder into the lock file. If that fails, other processes cannot find out whether the holder works.
     pub fn write(&self, lock: &File) {
         let Self {
             pid,
@@ -75,8 +76,8 @@ impl Holder {
         _ = lock.write_all_at(line.as_bytes(), 0);
     }
 
-    /// How it is. Cheap.
-    pub fn standing(&self) -> HolderState {
+    /// The holder's state. Reads one file.
+    pub fn state(&self) -> HolderState {
         if namespace() != Some(self.namespace) {
             return HolderState::Unknown;
         }
@@ -88,7 +89,7 @@ impl Holder {
         }
     }
 
-    /// Whether something that it started, and that is still below it, was stopped. Looks at every process.
+    /// Whether a descendant of the holder was stopped. Reads a file of every process.
     pub fn has_stopped_tool(&self) -> bool {
         let all = proc::all();
         let parent = |pid: u32| {
@@ -96,7 +97,7 @@ impl Holder {
             found.map_or(0, |(_, stat)| stat.parent)
         };
         let is_below = |mut pid: u32| {
-            // Processes that come and go while they are listed could make a circle.
+            // The list is not of one moment, so the parents could form a circle.
             (0..64).any(|_| {
                 pid = parent(pid);
                 pid == self.pid
@@ -106,14 +107,16 @@ impl Holder {
         stopped.any(|(pid, _)| is_below(*pid))
     }
 
-    /// Whether tools that it started to work in `folder` still run, although it does not. None where that cannot be seen.
+    /// Whether tools that the holder started in the scratch folder `folder` still run after it has ended. `None` where that
+    /// cannot be seen.
     pub fn has_survivors(&self, folder: &Path) -> Option<bool> {
         if namespace() != Some(self.namespace) {
             return None;
         }
         let mut mark = b"TMPDIR=".to_vec();
         mark.extend_from_slice(folder.join("tmp").as_os_str().as_bytes());
-        // A process that is about to execute another program has no environment for a moment. It may work in the folder.
+        // A process has no environment for a moment while it executes another program. If it still has none at the third
+        // look and is in such a moment, it may be one of the tools.
         let may_work_there = |pid: u32| {
             for _ in 0..3 {
                 let environment = environment(pid);
@@ -136,7 +139,7 @@ impl Holder {
     }
 }
 
-/// The environment of a process. In one piece: of a program that is replaced meanwhile the rest cannot be read.
+/// The environment of a process. It is read at once: if the process executes another program, the rest cannot be read.
 fn environment(pid: u32) -> Vec<u8> {
     const MOST: usize = 1 << 20;
     let mut bytes = vec![0; MOST];
@@ -146,7 +149,7 @@ fn environment(pid: u32) -> Vec<u8> {
     bytes
 }
 
-/// The namespace of process numbers that we are in.
+/// The namespace of this process's process number.
 fn namespace() -> Option<u64> {
     Some(fs::metadata("/proc/self/ns/pid").ok()?.ino())
 }
@@ -164,15 +167,15 @@ mod tests {
         };
         us.write(&file);
         assert_eq!(Holder::read(&file), Some(us));
-        assert_eq!(us.standing(), HolderState::Works);
+        assert_eq!(us.state(), HolderState::Works);
         let later = Holder {
             start: us.start + 1,
             ..us
         };
         later.write(&file);
-        assert_eq!(later.standing(), HolderState::Gone);
+        assert_eq!(later.state(), HolderState::Gone);
         let far = Holder { namespace: 1, ..us };
-        assert_eq!(far.standing(), HolderState::Unknown);
+        assert_eq!(far.state(), HolderState::Unknown);
         file.set_len(5)?;
         assert_eq!(Holder::read(&file), None);
         Ok(())

@@ -1,4 +1,4 @@
-//! The lock of a private folder: taken, or waited for as long as its holder works.
+//! Locks a scratch folder. Waits for the process that holds the lock, as long as that process works.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -13,61 +13,62 @@ use rustix::io::Errno;
 use super::holder::{Holder, HolderState};
 use crate::log::Log;
 
-/// A holder must be seen stopped or gone for so long: a debugger stops a process for moments.
+/// How long the holder must be stopped or gone before this process gives up: a debugger stops a process for moments.
 const SURE: Duration = Duration::from_millis(100);
-/// The wait after which a line in the log names the process that is waited for.
-const TOLD: Duration = Duration::from_secs(3);
-/// How often every process is looked at.
-const WIDE_LOOK: Duration = Duration::from_secs(5);
-/// The longest wait: by then plain nvcc would have finished too.
+/// The wait after which the log names the holder.
+const LOG_AFTER: Duration = Duration::from_secs(3);
+/// How often all processes are listed, to find a stopped tool of the holder.
+const LIST_INTERVAL: Duration = Duration::from_secs(5);
+/// The longest wait. Plain nvcc would have finished earlier.
 const LONGEST: Duration = Duration::from_secs(30 * 60);
 /// How long the tools of a killed holder may take to end.
-const DYING: Duration = Duration::from_secs(5);
-/// The same where the tools cannot be seen.
-const UNSEEN: Duration = Duration::from_secs(1);
+const TOOLS_END: Duration = Duration::from_secs(5);
+/// The same where the tools are in another container, so that it cannot be seen whether they have ended.
+const UNSEEN_TOOLS_END: Duration = Duration::from_secs(1);
+/// The longest pause between two attempts to lock.
 const LONGEST_PAUSE: Duration = Duration::from_millis(50);
 
-/// The result of asking for a lock.
-pub enum Taken {
-    /// It is ours; whether we waited for another process.
-    Ours { lock: File, waited: bool },
-    /// Waiting is no use, for this reason.
-    PassedBy(String),
+/// The result of an attempt to lock a scratch folder.
+pub enum LockResult {
+    /// This process has the lock. `waited` is true if it waited for another process.
+    Locked { lock: File, waited: bool },
+    /// This process does not wait any longer, for this reason.
+    GivenUp(String),
 }
 
-/// Takes the lock at `path`, of the folder at `folder`. Waits for a holder that works.
+/// Locks the file at `path`, which belongs to the scratch folder `folder`. Waits for a holder that works.
 ///
 /// # Errors
 /// The lock cannot be opened.
-pub fn take(path: &Path, folder: &Path, log: &Log) -> io::Result<Taken> {
+pub fn take(path: &Path, folder: &Path, log: &Log) -> io::Result<LockResult> {
     let began = Instant::now();
     let mut waited = false;
     while began.elapsed() < LONGEST {
         let lock = match open(path) {
-            // The last one to leave removes the parent too.
+            // The last process that leaves the parent folder removes it: the caller makes it again.
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(error),
             other => other?,
         };
         match wait(&lock, path, began, &mut waited, log)? {
             Waited::Locked => {}
             Waited::Removed => continue,
-            Waited::PassedBy(why) => return Ok(Taken::PassedBy(why)),
+            Waited::GivenUp(why) => return Ok(LockResult::GivenUp(why)),
         }
-        // The holder removes the file when it ends, so the file that we locked may have no name any more.
+        // The earlier holder removes the file when it ends, so this process may have locked a file that has no name any more.
         if !is_linked(&lock, path) {
             continue;
         }
-        if let Some(before) = Holder::read(&lock)
-            && let Some(why) = outlive(&before, folder)
+        if let Some(earlier) = Holder::read(&lock)
+            && let Some(why) = wait_for_tools_of(&earlier, folder)
         {
-            return Ok(Taken::PassedBy(why));
+            return Ok(LockResult::GivenUp(why));
         }
         if let Some(us) = Holder::this_process() {
             us.write(&lock);
         }
-        return Ok(Taken::Ours { lock, waited });
+        return Ok(LockResult::Locked { lock, waited });
     }
-    Ok(Taken::PassedBy(format!(
+    Ok(LockResult::GivenUp(format!(
         "waited {} minutes for {}",
         LONGEST.as_secs() / 60,
         path.display()
@@ -75,7 +76,7 @@ pub fn take(path: &Path, folder: &Path, log: &Log) -> io::Result<Taken> {
 }
 
 fn open(path: &Path) -> io::Result<File> {
-    // Closed by exec: a daemon that a compiler wrapper starts must not have it.
+    // Rust opens files so that exec closes them. A daemon that a compiler wrapper starts does not get the lock.
     OpenOptions::new()
         .create(true)
         .truncate(false)
@@ -88,12 +89,12 @@ fn open(path: &Path) -> io::Result<File> {
 
 enum Waited {
     Locked,
-    /// The process that held it has removed it: a new one is to be asked for.
+    /// The holder has removed the lock file. A new one has to be made.
     Removed,
-    PassedBy(String),
+    GivenUp(String),
 }
 
-/// Looks again and again, and not by a blocking flock: nothing would end that wait but the holder.
+/// Tries to lock again and again. A blocking flock would end only when the holder ends.
 fn wait(
     lock: &File,
     path: &Path,
@@ -103,8 +104,8 @@ fn wait(
 ) -> io::Result<Waited> {
     let mut pause = Duration::from_millis(1);
     let mut useless: Option<Instant> = None;
-    let mut next_wide_look = WIDE_LOOK;
-    let mut told = false;
+    let mut next_list = LIST_INTERVAL;
+    let mut is_logged = false;
     loop {
         match flock(lock, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => return Ok(Waited::Locked),
@@ -115,35 +116,35 @@ fn wait(
             return Ok(Waited::Removed);
         }
         let holder = Holder::read(lock);
-        let mut standing = holder.map_or(HolderState::Unknown, |holder| holder.standing());
+        let mut state = holder.map_or(HolderState::Unknown, |holder| holder.state());
         let elapsed = began.elapsed();
-        if elapsed > next_wide_look {
-            next_wide_look = elapsed + WIDE_LOOK;
-            if standing == HolderState::Works && holder.is_some_and(|h| h.has_stopped_tool()) {
-                return Ok(passed_by(holder, "has a tool that was stopped"));
+        if elapsed > next_list {
+            next_list = elapsed + LIST_INTERVAL;
+            if state == HolderState::Works && holder.is_some_and(|h| h.has_stopped_tool()) {
+                return Ok(give_up(holder, "has a tool that was stopped"));
             }
         }
-        match standing {
+        match state {
             HolderState::Works | HolderState::Unknown => useless = None,
             HolderState::Stopped | HolderState::Gone => {
                 let since = *useless.get_or_insert_with(Instant::now);
                 if since.elapsed() < SURE {
-                    standing = HolderState::Works;
+                    state = HolderState::Works;
                 }
             }
         }
-        match standing {
-            HolderState::Stopped => return Ok(passed_by(holder, "was stopped")),
+        match state {
+            HolderState::Stopped => return Ok(give_up(holder, "was stopped")),
             HolderState::Gone => {
-                return Ok(passed_by(
+                return Ok(give_up(
                     holder,
                     "has ended, but another process still holds its lock",
                 ));
             }
             HolderState::Works | HolderState::Unknown => {}
         }
-        if elapsed > TOLD && !told {
-            told = true;
+        if elapsed > LOG_AFTER && !is_logged {
+            is_logged = true;
             log.line(|| {
                 let who = holder.map_or("another process".to_owned(), |h| h.pid.to_string());
                 format!(
@@ -154,7 +155,7 @@ fn wait(
         }
         if elapsed > LONGEST {
             let minutes = LONGEST.as_secs() / 60;
-            return Ok(passed_by(
+            return Ok(give_up(
                 holder,
                 &format!("took more than {minutes} minutes"),
             ));
@@ -164,24 +165,24 @@ fn wait(
     }
 }
 
-fn passed_by(holder: Option<Holder>, what: &str) -> Waited {
+fn give_up(holder: Option<Holder>, what: &str) -> Waited {
     let pid = holder.map_or(0, |holder| holder.pid);
-    Waited::PassedBy(format!(
+    Waited::GivenUp(format!(
         "process {pid}, which runs the same command, {what}"
     ))
 }
 
-/// Waits until what a killed holder started has ended as well; a reason where it does not.
-fn outlive(before: &Holder, folder: &Path) -> Option<String> {
+/// Waits until the tools of a holder that was killed have ended. Gives a reason to give up if they do not end.
+fn wait_for_tools_of(holder: &Holder, folder: &Path) -> Option<String> {
     let began = Instant::now();
     loop {
-        match before.has_survivors(folder) {
+        match holder.has_survivors(folder) {
             Some(false) => return None,
-            None if began.elapsed() > UNSEEN => return None,
-            Some(true) if began.elapsed() > DYING => {
+            None if began.elapsed() > UNSEEN_TOOLS_END => return None,
+            Some(true) if began.elapsed() > TOOLS_END => {
                 return Some(format!(
                     "tools of process {}, which was killed, still run",
-                    before.pid
+                    holder.pid
                 ));
             }
             _ => thread::sleep(Duration::from_millis(10)),

@@ -9,27 +9,27 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use super::*;
 
-fn open(folder: &Path, naming: Naming) -> Result<(Scratch, bool), NoScratch> {
-    let wanted = Wanted {
+fn open(folder: &Path, name_use: NameUse) -> Result<(Scratch, bool), NoScratch> {
+    let options = ScratchOptions {
         temporary: folder,
         name: "abc",
-        naming,
+        name_use,
     };
-    Scratch::open(&wanted, &Arc::default(), &Log::default())
+    Scratch::open(&options, &Arc::default(), &Log::default())
 }
 
 #[test]
 fn the_same_name_is_the_same_folder_and_leaves_nothing() {
     let dir = tempfile::tempdir().expect("a folder");
     let path = {
-        let (scratch, waited) = open(dir.path(), Naming::Counts).expect("a folder");
+        let (scratch, waited) = open(dir.path(), NameUse::InResult).expect("a folder");
         assert!(!waited);
         fs::write(scratch.path().join("k/file"), "x").expect("write");
         scratch.path().to_owned()
     };
     assert!(!path.exists());
     assert_eq!(fs::read_dir(dir.path()).expect("list").count(), 0);
-    let (again, _) = open(dir.path(), Naming::Counts).expect("a folder");
+    let (again, _) = open(dir.path(), NameUse::InResult).expect("a folder");
     assert_eq!(again.path(), path);
     assert!(path.join("k").is_dir() && !path.join("k/file").exists());
 }
@@ -37,10 +37,11 @@ fn the_same_name_is_the_same_folder_and_leaves_nothing() {
 #[test]
 fn the_second_waits_for_the_first() {
     let dir = tempfile::tempdir().expect("a folder");
-    let (first, _) = open(dir.path(), Naming::Free).expect("a folder");
+    let (first, _) = open(dir.path(), NameUse::NotInResult).expect("a folder");
     std::thread::scope(|scope| {
-        let second =
-            scope.spawn(|| open(dir.path(), Naming::Free).map(|(second, _)| second.path.clone()));
+        let second = scope.spawn(|| {
+            open(dir.path(), NameUse::NotInResult).map(|(second, _)| second.path.clone())
+        });
         std::thread::sleep(Duration::from_millis(250));
         assert!(!second.is_finished(), "it did not wait");
         let path = first.path.clone();
@@ -51,7 +52,7 @@ fn the_second_waits_for_the_first() {
 
 /// A lock as a process leaves it that is not this one.
 fn held_by(dir: &Path, pid: u32) -> File {
-    let root = place(dir);
+    let root = usual_root(dir);
     fs::DirBuilder::new()
         .mode(0o700)
         .create(&root)
@@ -71,9 +72,9 @@ fn held_by(dir: &Path, pid: u32) -> File {
 
 fn passes_by(dir: &Path) {
     let began = Instant::now();
-    let (scratch, _) = open(dir, Naming::Free).expect("another folder");
+    let (scratch, _) = open(dir, NameUse::NotInResult).expect("another folder");
     assert!(scratch.path().ends_with("abc-2"), "{scratch:?}");
-    let refused = open(dir, Naming::Counts).expect_err("the name counts");
+    let refused = open(dir, NameUse::InResult).expect_err("the name counts");
     assert_eq!(refused.reason(), "the private folder is in use");
     assert!(began.elapsed() < Duration::from_secs(20));
 }
@@ -97,7 +98,7 @@ fn the_next_holder_waits_for_a_killed_holders_tools() {
     let dir = tempfile::tempdir().expect("a folder");
     let us = std::process::id();
     drop(held_by(dir.path(), us));
-    let folder = place(dir.path()).join("abc");
+    let folder = usual_root(dir.path()).join("abc");
     let mut tool = Command::new("sleep")
         .arg("0.5")
         .env("TMPDIR", folder.join("tmp"))
@@ -109,7 +110,7 @@ fn the_next_holder_waits_for_a_killed_holders_tools() {
     while std::fs::read(&variables).is_ok_and(|shown| shown.is_empty()) {
         std::thread::yield_now();
     }
-    let (scratch, _) = open(dir.path(), Naming::Counts).expect("a folder");
+    let (scratch, _) = open(dir.path(), NameUse::InResult).expect("a folder");
     let ended = tool.try_wait().expect("looked at");
     assert!(ended.is_some(), "the tool of a killed holder still runs");
     assert_eq!(scratch.path(), folder);
@@ -118,17 +119,17 @@ fn the_next_holder_waits_for_a_killed_holders_tools() {
 #[test]
 fn a_folder_that_is_not_ours_alone_is_not_used() {
     let dir = tempfile::tempdir().expect("a folder");
-    let usual = place(dir.path());
+    let usual = usual_root(dir.path());
     fs::create_dir(&usual).expect("create");
     fs::set_permissions(&usual, fs::Permissions::from_mode(0o777)).expect("chmod");
-    let refused = open(dir.path(), Naming::Counts).expect_err("the name counts");
+    let refused = open(dir.path(), NameUse::InResult).expect_err("the name counts");
     assert_eq!(refused.reason(), "no private folder");
     assert!(refused.advice().is_some_and(|told| told.contains("TMPDIR")));
     let path = {
-        let (scratch, _) = open(dir.path(), Naming::Free).expect("another one");
+        let (scratch, _) = open(dir.path(), NameUse::NotInResult).expect("another one");
         assert!(scratch.advice().is_some());
         assert!(!scratch.path().starts_with(&usual));
-        assert_eq!(foreign_root(dir.path()), Some(usual.clone()));
+        assert_eq!(unusable_root(dir.path()), Some(usual.clone()));
         scratch.path().to_owned()
     };
     assert!(!path.exists());
@@ -139,7 +140,7 @@ fn a_folder_that_is_not_ours_alone_is_not_used() {
 
 #[test]
 fn special_characters_are_not_used() {
-    let (root, _) = root(Path::new("/tmp/with space"), Naming::Free).expect("a root");
+    let (root, _) = root(Path::new("/tmp/with space"), NameUse::NotInResult).expect("a root");
     assert!(root.starts_with("/tmp") && !root.to_string_lossy().contains(' '));
 }
 
@@ -147,7 +148,7 @@ fn special_characters_are_not_used() {
 fn a_folder_goes_although_somebody_still_writes() {
     let dir = tempfile::tempdir().expect("a folder");
     for _ in 0..100 {
-        let (scratch, _) = open(dir.path(), Naming::Counts).expect("a folder");
+        let (scratch, _) = open(dir.path(), NameUse::InResult).expect("a folder");
         let path = scratch.path().to_owned();
         let begun = Barrier::new(2);
         std::thread::scope(|scope| {

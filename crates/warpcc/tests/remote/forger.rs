@@ -62,7 +62,7 @@ impl Forger {
             .collect()
     }
 
-    /// The key of the one record of the call that the enemy leaves: it is also kept for its [twins](../../src/twin.rs).
+    /// The key of the one record of the call that the enemy leaves: it is also stored under its [content keys](../../src/content_key.rs).
     pub fn only_direct(&self) -> String {
         let mut keys = self.keys("direct");
         let only = keys.pop().expect("a record");

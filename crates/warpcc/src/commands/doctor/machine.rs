@@ -10,12 +10,12 @@ use super::variables::variable;
 use crate::config::{Config, SettingSource, format_bytes};
 use crate::process_context::ProcessContext;
 use crate::resources::place;
-use crate::scratch::foreign_root;
+use crate::scratch::unusable_root;
 
 /// A large file's cicc needs more than this alone.
 const LITTLE_KIB: u64 = 2 << 20;
 
-pub(super) fn check(config: &Config, around: &ProcessContext, findings: &mut Vec<Finding>) {
+pub(super) fn check(config: &Config, context: &ProcessContext, findings: &mut Vec<Finding>) {
     let limits = config.limits();
     let board = Board::open(&place(config), limits);
     for problem in board.warnings() {
@@ -25,8 +25,8 @@ pub(super) fn check(config: &Config, around: &ProcessContext, findings: &mut Vec
             "WARPCC_RUNTIME_DIR=/a/folder/of/yours/alone (mode 700, on a local disk)",
         ));
     }
-    let temporary = variable(around, "TMPDIR").unwrap_or("/tmp".as_ref());
-    if let Some(usual) = foreign_root(&around.directory.join(temporary)) {
+    let temporary = variable(context, "TMPDIR").unwrap_or("/tmp".as_ref());
+    if let Some(usual) = unusable_root(&context.directory.join(temporary)) {
         findings.push(warning(
             format!(
                 "{} is not a folder that only this user can write to",
@@ -65,7 +65,7 @@ pub(super) fn check(config: &Config, around: &ProcessContext, findings: &mut Vec
             "a larger WARPCC_MEMORY, or a larger limit of the container",
         ));
     }
-    let flags = variable(around, "MAKEFLAGS").map(|flags| flags.to_string_lossy().into_owned());
+    let flags = variable(context, "MAKEFLAGS").map(|flags| flags.to_string_lossy().into_owned());
     match flags.as_deref().map(Tokens::join) {
         None | Some(Joined::Absent) => {
             findings.push(fine("no jobserver: only the budget counts commands"));

@@ -15,12 +15,12 @@ use crate::remotes;
 /// All are asked at once, and none for longer.
 const LIMIT: Duration = Duration::from_secs(10);
 
-pub(super) fn check(config: &Config, around: &ProcessContext, findings: &mut Vec<Finding>) {
+pub(super) fn check(config: &Config, context: &ProcessContext, findings: &mut Vec<Finding>) {
     let layers = config.layers();
     if layers.is_empty() && config.executor.address.value.is_none() {
         return;
     }
-    let remote = remotes::for_command(&around.ourselves[0], &layers);
+    let remote = remotes::for_command(&context.ourselves[0], &layers);
     if let Err(gone) = remote.check() {
         findings.push(warning(
             gone.to_string(),
@@ -59,7 +59,7 @@ fn judge(layer: &Layer, answer: Result<Answer, String>) -> Finding {
             warning: Some(why), ..
         }) => warning(
             why,
-            "whoever can read it can sign results that your readers take",
+            "anybody who can read the key file can sign results, and machines that trust the key use them",
             "change its mode; if others may have read it, make a new key and revoke this one",
         ),
         Ok(Answer { says, write, .. }) => {

@@ -7,7 +7,7 @@ use super::variables::variable;
 use crate::config::{Config, Setting, unknown_variables};
 use crate::process_context::ProcessContext;
 
-pub(super) fn check(config: &Config, around: &ProcessContext, findings: &mut Vec<Finding>) {
+pub(super) fn check(config: &Config, context: &ProcessContext, findings: &mut Vec<Finding>) {
     let switches: [(&str, &Setting<bool>, &str); 3] = [
         (
             "disable",
@@ -37,7 +37,7 @@ pub(super) fn check(config: &Config, around: &ProcessContext, findings: &mut Vec
             ));
         }
     }
-    for unknown in unknown_variables(&around.environment) {
+    for unknown in unknown_variables(&context.environment) {
         findings.push(warning(
             unknown.to_string(),
             "the intended setting keeps its default",
@@ -45,7 +45,7 @@ pub(super) fn check(config: &Config, around: &ProcessContext, findings: &mut Vec
         ));
     }
     for name in ["NVCC_PREPEND_FLAGS", "NVCC_APPEND_FLAGS"] {
-        let Some(value) = variable(around, name) else {
+        let Some(value) = variable(context, name) else {
             continue;
         };
         let value = value.to_string_lossy();

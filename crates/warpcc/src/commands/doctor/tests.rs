@@ -13,7 +13,7 @@ use super::{past, settings, wrappers};
 use crate::config::Config;
 use crate::process_context::ProcessContext;
 
-fn around(folder: &Path, environment: &[(&str, &str)]) -> ProcessContext {
+fn context(folder: &Path, environment: &[(&str, &str)]) -> ProcessContext {
     ProcessContext {
         ourselves: Vec::new(),
         directory: folder.to_owned(),
@@ -52,13 +52,13 @@ fn wrappers_are_named() {
     let path = ["lib", "far", "bin"].map(|name| here.join(name).display().to_string());
     let path = path.join(":");
     let mut findings = Vec::new();
-    wrappers::check(&around(here, &[("PATH", &path)]), &mut findings);
+    wrappers::check(&context(here, &[("PATH", &path)]), &mut findings);
     wrappers::check(
-        &around(here, &[("PATH", &path), ("NVCC_CCBIN", "ccache")]),
+        &context(here, &[("PATH", &path), ("NVCC_CCBIN", "ccache")]),
         &mut findings,
     );
     wrappers::check(
-        &around(here, &[("PATH", "/none"), ("CUDAHOSTCXX", "/none/g++")]),
+        &context(here, &[("PATH", "/none"), ("CUDAHOSTCXX", "/none/g++")]),
         &mut findings,
     );
     insta::assert_snapshot!("wrappers", said(&findings, here));
@@ -78,7 +78,7 @@ fn settings_are_named() {
     let mut findings = Vec::new();
     let config = Config::load(env).unwrap();
     let variables = [flags, ("WARPCC_JBOS", "3")];
-    settings::check(&config, &around(Path::new("/"), &variables), &mut findings);
+    settings::check(&config, &context(Path::new("/"), &variables), &mut findings);
     insta::assert_snapshot!("settings", said(&findings, Path::new("/none")));
 }
 

@@ -23,8 +23,8 @@ pub const TESTED: [&str; 2] = ["13.0", "13.5"];
 /// An nvcc on a network share that hangs must not hang the doctor.
 const DEADLINE: Duration = Duration::from_secs(20);
 
-pub(super) fn check(config: &Config, around: &ProcessContext, findings: &mut Vec<Finding>) {
-    let nvcc = match find_nvcc(None, config, around) {
+pub(super) fn check(config: &Config, context: &ProcessContext, findings: &mut Vec<Finding>) {
+    let nvcc = match find_nvcc(None, config, context) {
         Ok(nvcc) => nvcc,
         Err(error) => {
             findings.push(note(
@@ -36,7 +36,7 @@ pub(super) fn check(config: &Config, around: &ProcessContext, findings: &mut Vec
         }
     };
     let shown = nvcc.display();
-    let other = locate::other_toolkit(&nvcc, &around.environment, &around.ourselves);
+    let other = locate::other_toolkit(&nvcc, &context.environment, &context.ourselves);
     if let Some((other, by)) = other {
         findings.push(warning(
             format!("nvcc is {shown}, and {by} has {}", other.display()),
@@ -60,7 +60,7 @@ pub(super) fn check(config: &Config, around: &ProcessContext, findings: &mut Vec
         ));
     }
     let mut answer = version(&nvcc, Flags::Inherited, DEADLINE);
-    if answer.is_err() && FLAGS.iter().any(|name| variable(around, name).is_some()) {
+    if answer.is_err() && FLAGS.iter().any(|name| variable(context, name).is_some()) {
         let without = version(&nvcc, Flags::Without, DEADLINE);
         if without.is_ok() {
             findings.push(error_of(

@@ -38,16 +38,16 @@ type Environment = Vec<(OsString, OsString)>;
 
 pub(super) fn check(
     config: &Config,
-    around: &ProcessContext,
+    context: &ProcessContext,
     library: &Path,
     folder: &Path,
     findings: &mut Vec<Finding>,
 ) {
     // Said elsewhere.
-    let Ok(nvcc) = find_nvcc(None, config, around) else {
+    let Ok(nvcc) = find_nvcc(None, config, context) else {
         return;
     };
-    let (programs, environment) = match planned(&nvcc, around) {
+    let (programs, environment) = match planned(&nvcc, context) {
         Ok(found) => found,
         Err(why) => {
             findings.push(note(
@@ -61,7 +61,7 @@ pub(super) fn check(
     let mut right = Vec::new();
     for (number, program) in programs.iter().enumerate() {
         let log = folder.join(format!("tool-{number}"));
-        match try_with(library, &log, program, &environment, around) {
+        match try_with(library, &log, program, &environment, context) {
             Ok(()) => right.push(name_of(program)),
             Err(finding) => findings.push(finding),
         }
@@ -75,9 +75,9 @@ pub(super) fn check(
 }
 
 /// The programs that nvcc starts, itself first, and their environment.
-fn planned(nvcc: &Path, around: &ProcessContext) -> Result<(Vec<PathBuf>, Environment), String> {
-    let mut environment = around.environment.clone();
-    let ended = run(nvcc, &PLAN, &environment, around).map_err(|hang| hang.0)?;
+fn planned(nvcc: &Path, context: &ProcessContext) -> Result<(Vec<PathBuf>, Environment), String> {
+    let mut environment = context.environment.clone();
+    let ended = run(nvcc, &PLAN, &environment, context).map_err(|hang| hang.0)?;
     let text = String::from_utf8_lossy(&ended.stderr);
     let transcript = Transcript::parse(&text).map_err(|why| why.to_string())?;
     let graph = TaskGraph::build(&transcript, "").map_err(|why| why.to_string())?;
@@ -94,7 +94,7 @@ fn planned(nvcc: &Path, around: &ProcessContext) -> Result<(Vec<PathBuf>, Enviro
         };
         let path = environment.iter().find(|(n, _)| n == "PATH");
         let path = path.map(|(_, value)| value.as_os_str());
-        let found = find_program(name, path, &around.directory);
+        let found = find_program(name, path, &context.directory);
         if let Some(found) = found.filter(|found| !programs.contains(found)) {
             programs.push(found);
         }
@@ -107,7 +107,7 @@ fn try_with(
     log: &Path,
     program: &Path,
     environment: &Environment,
-    around: &ProcessContext,
+    context: &ProcessContext,
 ) -> Result<(), Finding> {
     let inherited = environment.iter().find(|(n, _)| n == "LD_PRELOAD");
     let inherited: Option<&OsStr> = inherited.map(|(_, value)| value.as_os_str());
@@ -118,8 +118,8 @@ fn try_with(
     watched.retain(|(n, _)| !extra.iter().any(|(e, _)| e == n));
     watched.extend(extra);
     let shown = program.display();
-    let without = || run(program, &["--version"], environment, around).is_err();
-    match run(program, &["--version"], &watched, around) {
+    let without = || run(program, &["--version"], environment, context).is_err();
+    match run(program, &["--version"], &watched, context) {
         Err(Hang(_)) if without() => Err(error_of(
             format!("{shown} hangs, with the watch library and without"),
             "no file can be compiled with it",
@@ -152,7 +152,7 @@ fn run(
     program: &Path,
     args: &[&str],
     environment: &Environment,
-    around: &ProcessContext,
+    context: &ProcessContext,
 ) -> Result<Ended, Hang> {
     let children = Children::default();
     children.limit_standstill(Some(STILL));
@@ -162,7 +162,7 @@ fn run(
         name: &program.to_string_lossy(),
         args: &args,
         environment,
-        directory: &around.directory,
+        directory: &context.directory,
         terminal: None,
         claim: None,
     };

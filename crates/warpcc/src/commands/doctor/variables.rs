@@ -5,8 +5,8 @@ use std::ffi::OsStr;
 use crate::process_context::ProcessContext;
 
 /// A variable of the build's environment; one that is empty says nothing.
-pub fn variable<'a>(around: &'a ProcessContext, name: &str) -> Option<&'a OsStr> {
-    let found = around.environment.iter().find(|(n, _)| n == name);
+pub fn variable<'a>(context: &'a ProcessContext, name: &str) -> Option<&'a OsStr> {
+    let found = context.environment.iter().find(|(n, _)| n == name);
     found
         .map(|(_, value)| value.as_os_str())
         .filter(|value| !value.is_empty())

@@ -16,7 +16,7 @@ use crate::process_context::ProcessContext;
 /// A program that every Linux has and that ends at once.
 const PROGRAM: &str = "/bin/true";
 
-pub(super) fn check(config: &Config, around: &ProcessContext, findings: &mut Vec<Finding>) {
+pub(super) fn check(config: &Config, context: &ProcessContext, findings: &mut Vec<Finding>) {
     let why = "without it warpcc cannot see what a compiler reads, and whole calls are not cached";
     if !warpcc_watch::available() {
         findings.push(error_of(
@@ -26,14 +26,14 @@ pub(super) fn check(config: &Config, around: &ProcessContext, findings: &mut Vec
         ));
         return;
     }
-    let temporary = variable(around, "TMPDIR").map_or_else(
+    let temporary = variable(context, "TMPDIR").map_or_else(
         || PathBuf::from("/tmp"),
-        |folder| around.directory.join(folder),
+        |folder| context.directory.join(folder),
     );
     let own = temporary.join(format!("warpcc-doctor-{}", std::process::id()));
-    let tried = attempt(config, around, &own);
+    let tried = attempt(config, context, &own);
     if let Ok(library) = &tried {
-        tools::check(config, around, library, &own, findings);
+        tools::check(config, context, library, &own, findings);
     }
     drop(fs::remove_dir_all(&own));
     findings.push(match tried {
@@ -46,7 +46,7 @@ pub(super) fn check(config: &Config, around: &ProcessContext, findings: &mut Vec
     });
 }
 
-fn attempt(config: &Config, around: &ProcessContext, own: &Path) -> Result<PathBuf, String> {
+fn attempt(config: &Config, context: &ProcessContext, own: &Path) -> Result<PathBuf, String> {
     // New, and for nobody else: others may guess its name.
     DirBuilder::new()
         .mode(0o700)
@@ -64,7 +64,7 @@ fn attempt(config: &Config, around: &ProcessContext, own: &Path) -> Result<PathB
         })
         .ok_or("there is no folder that the loader loads it from")?;
     let log = own.join("log");
-    let inherited = variable(around, "LD_PRELOAD");
+    let inherited = variable(context, "LD_PRELOAD");
     let environment =
         warpcc_watch::environment(&library, &log, inherited).map_err(|error| error.to_string())?;
     Command::new(PROGRAM)

@@ -16,30 +16,30 @@ use crate::process_context::ProcessContext;
 /// Who reads which variable for the host compiler's name.
 const VARIABLES: [(&str, &str); 2] = [("NVCC_CCBIN", "nvcc"), ("CUDAHOSTCXX", "CMake")];
 
-pub(super) fn check(around: &ProcessContext, findings: &mut Vec<Finding>) {
+pub(super) fn check(context: &ProcessContext, findings: &mut Vec<Finding>) {
     for (name, reader) in VARIABLES {
-        if let Some(value) = variable(around, name) {
-            named(around, name, reader, &value.to_string_lossy(), findings);
+        if let Some(value) = variable(context, name) {
+            named(context, name, reader, &value.to_string_lossy(), findings);
         }
     }
-    if variable(around, "NVCC_CCBIN").is_some() {
+    if variable(context, "NVCC_CCBIN").is_some() {
         return;
     }
     for name in ["g++", "gcc"] {
-        in_path(around, name, findings);
+        in_path(context, name, findings);
     }
 }
 
 fn named(
-    around: &ProcessContext,
+    context: &ProcessContext,
     name: &str,
     reader: &str,
     value: &str,
     findings: &mut Vec<Finding>,
 ) {
-    let file = match around.directory.join(value) {
+    let file = match context.directory.join(value) {
         folder if folder.is_dir() => folder.join("g++"),
-        _ => match find_program(value, variable(around, "PATH"), &around.directory) {
+        _ => match find_program(value, variable(context, "PATH"), &context.directory) {
             Some(file) => file,
             None => PathBuf::from(value),
         },
@@ -61,9 +61,9 @@ fn named(
     }
 }
 
-fn in_path(around: &ProcessContext, name: &str, findings: &mut Vec<Finding>) {
-    let path = variable(around, "PATH");
-    let Some(first) = find_program(name, path, &around.directory) else {
+fn in_path(context: &ProcessContext, name: &str, findings: &mut Vec<Finding>) {
+    let path = variable(context, "PATH");
+    let Some(first) = find_program(name, path, &context.directory) else {
         if name == "g++" {
             findings.push(error_of(
                 "there is no g++ in PATH",
@@ -93,7 +93,7 @@ fn in_path(around: &ProcessContext, name: &str, findings: &mut Vec<Finding>) {
         .display()
         .to_string();
     let fix = format!("take {folder} out of PATH for CUDA builds, or set NVCC_CCBIN=/usr/bin/g++");
-    findings.push(match find_compiler(name, path, &around.directory) {
+    findings.push(match find_compiler(name, path, &context.directory) {
         Some(behind) if wrapper_names::wrapper(&behind).is_none() => note(
             what,
             &format!(

@@ -29,10 +29,10 @@ use findings::{gencode, of_gpu};
 pub(super) fn advise(
     args: &AdviseArgs,
     config: &Config,
-    around: &ProcessContext,
+    context: &ProcessContext,
 ) -> anyhow::Result<i32> {
     let limits = ReadLimits::default();
-    let settings = JitSettings::read(&around.environment);
+    let settings = JitSettings::read(&context.environment);
     let situation = Situation {
         driver: args.driver,
         force_jit: settings.force_jit,
@@ -53,7 +53,7 @@ pub(super) fn advise(
         all.any(|v| matches!(v.outcome, LoadOutcome::Jit | LoadOutcome::JitLink))
     };
     let ptxas = match verdicts.iter().any(compiles) && !args.estimate {
-        true => find_ptxas(args.tool.ptxas.as_deref(), config, around)
+        true => find_ptxas(args.tool.ptxas.as_deref(), config, context)
             .map_err(|error| log::warn(&format!("{error:#}; the figures are estimates")))
             .ok(),
         false => None,
@@ -70,7 +70,7 @@ pub(super) fn advise(
         let costs = measure(&files, gpu, ptxas.as_ref(), args, config)?;
         on_gpus.push(on_gpu(gpu, files, &found, &costs, settings.max_size));
     }
-    let advice = conclude(on_gpus, &settings, around, ptxas);
+    let advice = conclude(on_gpus, &settings, context, ptxas);
     output::print(|out| match args.json {
         true => print::parts::write_json(&advice, out),
         // The reason is printed below.
@@ -282,10 +282,10 @@ fn row(text: &PtxText<'_>, known: &Known, first: bool) -> TextRow {
 fn conclude(
     gpus: Vec<OnGpu>,
     settings: &JitSettings,
-    around: &ProcessContext,
+    context: &ProcessContext,
     ptxas: Option<Ptxas>,
 ) -> Advice {
-    let mut cache = cache::examine(settings, around);
+    let mut cache = cache::examine(settings, context);
     let mut remarks: Vec<Remark> = gpus
         .iter()
         .flat_map(|on| of_gpu(on, settings, cache.held.bytes))

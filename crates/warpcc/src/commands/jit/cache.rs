@@ -10,8 +10,8 @@ use crate::commands::output;
 use crate::process_context::ProcessContext;
 use warpcc_jit::Weight;
 
-pub(super) fn cache(args: &CacheArgs, around: &ProcessContext) -> anyhow::Result<i32> {
-    let settings = JitSettings::read(&around.environment);
+pub(super) fn cache(args: &CacheArgs, context: &ProcessContext) -> anyhow::Result<i32> {
+    let settings = JitSettings::read(&context.environment);
     if args.clear {
         let folder = settings.place.folder().ok_or_else(|| {
             anyhow::anyhow!("neither HOME nor CUDA_CACHE_PATH is set: there is no cache to clear")
@@ -39,7 +39,7 @@ pub(super) fn cache(args: &CacheArgs, around: &ProcessContext) -> anyhow::Result
             FAILED
         });
     }
-    let view = examine(&settings, around);
+    let view = examine(&settings, context);
     output::print(|out| match args.json {
         true => print::parts::write_json(&view, out),
         false => print::cache::write(&view, out),
@@ -49,8 +49,8 @@ pub(super) fn cache(args: &CacheArgs, around: &ProcessContext) -> anyhow::Result
 }
 
 /// Everything about the cache of a process with these settings.
-pub(super) fn examine(settings: &JitSettings, around: &ProcessContext) -> CacheView {
-    let mut remarks = setting_remarks(&around.environment, settings);
+pub(super) fn examine(settings: &JitSettings, context: &ProcessContext) -> CacheView {
+    let mut remarks = setting_remarks(&context.environment, settings);
     let path = settings.place.folder();
     let held = path.as_deref().map(contents).unwrap_or_default();
     let folder = match path.as_deref().map(Folder::examine) {

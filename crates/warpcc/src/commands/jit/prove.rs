@@ -25,15 +25,15 @@ type Placed<'f> = (&'f Binary, &'f PtxText<'f>);
 pub(super) fn prove(
     args: &ProveArgs,
     config: &Config,
-    around: &ProcessContext,
+    context: &ProcessContext,
 ) -> anyhow::Result<i32> {
     let limits = ReadLimits::default();
-    let ptxas = find_ptxas(args.tool.ptxas.as_deref(), config, around)?;
+    let ptxas = find_ptxas(args.tool.ptxas.as_deref(), config, context)?;
     let loading = Loading {
         longest: Duration::from_secs(args.tool.timeout),
         // The proof is that a text compiles, not that it was compiled before.
         variables: vec![("CUDA_CACHE_DISABLE", "1".into())],
-        ..super::warm::loading(args.device, By::Logged, around)
+        ..super::warm::loading(args.device, By::Logged, context)
     };
     let gpu = match args.load {
         true => Some(loading.gpu().map_err(anyhow::Error::msg)?),

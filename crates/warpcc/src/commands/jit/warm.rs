@@ -17,14 +17,14 @@ use crate::process_context::ProcessContext;
 const NOT_KEPT: u32 = 223;
 
 /// How loading processes are started: this program, by its hidden command.
-pub(super) fn loading(device: u32, by: By, around: &ProcessContext) -> Loading {
+pub(super) fn loading(device: u32, by: By, context: &ProcessContext) -> Loading {
     let by = match by {
         By::Module => "--by=module",
         By::Logged => "--by=logged",
         By::Library => "--by=library",
     };
     Loading {
-        program: around.ourselves[0].clone(),
+        program: context.ourselves[0].clone(),
         words: vec!["jit".into(), "load".into(), by.into()],
         device,
         variables: Vec::new(),
@@ -32,14 +32,14 @@ pub(super) fn loading(device: u32, by: By, around: &ProcessContext) -> Loading {
     }
 }
 
-pub(super) fn warm(args: &WarmArgs, around: &ProcessContext) -> anyhow::Result<i32> {
-    let settings = JitSettings::read(&around.environment);
+pub(super) fn warm(args: &WarmArgs, context: &ProcessContext) -> anyhow::Result<i32> {
+    let settings = JitSettings::read(&context.environment);
     refuse_in_vain(&settings)?;
     let loading = Loading {
         longest: Duration::from_secs(args.timeout),
         // A lazily loaded module is compiled when its first kernel is needed, and none is run here.
         variables: vec![("CUDA_MODULE_LOADING", "EAGER".into())],
-        ..loading(args.device, args.by, around)
+        ..loading(args.device, args.by, context)
     };
     let gpu = loading.gpu().map_err(|why| {
         anyhow::anyhow!("{why}; `jit warm` needs a machine with the GPU that will be used")

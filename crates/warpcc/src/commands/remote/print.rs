@@ -200,25 +200,20 @@ pub fn write_stat_json(rows: &[Row], out: &mut dyn Write) -> io::Result<()> {
 
 /// Writes the results of an upload.
 pub fn write_uploaded(reports: &[UploadReport], out: &mut dyn Write) -> io::Result<()> {
-    for account in reports {
+    for report in reports {
         write!(
             out,
             "{}: {} uploaded, {}",
-            harmless(&account.server),
-            account.uploaded,
-            format_bytes(account.bytes)
+            harmless(&report.server),
+            report.uploaded,
+            format_bytes(report.bytes)
         )?;
-        if account.waiting > 0 {
-            let why = account
+        if report.waiting > 0 {
+            let why = report
                 .why
                 .as_deref()
                 .unwrap_or("another uploader is working on it");
-            write!(
-                out,
-                "; {} still waiting: {}",
-                account.waiting,
-                harmless(why)
-            )?;
+            write!(out, "; {} still waiting: {}", report.waiting, harmless(why))?;
         }
         writeln!(out)?;
     }

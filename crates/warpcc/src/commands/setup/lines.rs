@@ -46,15 +46,15 @@ impl Mode {
 }
 
 /// The lines; `folder` has warpcc under the name nvcc.
-pub fn lines(mode: Mode, shell: Shell, folder: Option<&Path>, around: &ProcessContext) -> String {
-    let mut text = own_folder(around).map_or(String::new(), |own| shell.first_in_path(&own));
+pub fn lines(mode: Mode, shell: Shell, folder: Option<&Path>, context: &ProcessContext) -> String {
+    let mut text = own_folder(context).map_or(String::new(), |own| shell.first_in_path(&own));
     match mode {
         Mode::Shell => {
             if let Some(folder) = folder {
                 text += &shell.first_in_path(folder);
             }
             // PyTorch and others take the folder above nvcc's for the toolkit, and would take ours.
-            text += &toolkit(around).map_or(String::new(), |home| cuda_home(shell, &home));
+            text += &toolkit(context).map_or(String::new(), |home| cuda_home(shell, &home));
         }
         // CMake 3.17 and newer.
         Mode::Cmake => text += &shell.set("CMAKE_CUDA_COMPILER_LAUNCHER", "warpcc"),
@@ -63,7 +63,7 @@ pub fn lines(mode: Mode, shell: Shell, folder: Option<&Path>, around: &ProcessCo
             text += "# pip builds in a random folder each time. With this line its builds hit all the same, and objects are not\n\
                      # nvcc's to the byte: the names of folders are left out.\n";
             text += &shell.set("WARPCC_BASE_DIR", "auto");
-            text += &toolkit(around).map_or(String::new(), |home| cuda_home(shell, &home));
+            text += &toolkit(context).map_or(String::new(), |home| cuda_home(shell, &home));
         }
     }
     text
@@ -74,9 +74,9 @@ fn cuda_home(shell: Shell, toolkit: &Path) -> String {
 }
 
 /// The folder of this program, where `PATH` does not lead to it.
-fn own_folder(around: &ProcessContext) -> Option<PathBuf> {
-    let own = around.ourselves.first()?;
-    let path = around.environment.iter().find(|(n, _)| n == "PATH");
+fn own_folder(context: &ProcessContext) -> Option<PathBuf> {
+    let own = context.ourselves.first()?;
+    let path = context.environment.iter().find(|(n, _)| n == "PATH");
     let folders = std::env::split_paths(path.map_or(std::ffi::OsStr::new(""), |(_, value)| value));
     let leads_here = |folder: PathBuf| {
         let there = folder.join("warpcc").canonicalize();
@@ -87,12 +87,12 @@ fn own_folder(around: &ProcessContext) -> Option<PathBuf> {
 }
 
 /// The folder of the toolkit that nvcc belongs to.
-fn toolkit(around: &ProcessContext) -> Option<PathBuf> {
-    let path = around.environment.iter().find(|(n, _)| n == "PATH");
+fn toolkit(context: &ProcessContext) -> Option<PathBuf> {
+    let path = context.environment.iter().find(|(n, _)| n == "PATH");
     let path = path.map(|(_, value)| value.as_os_str());
     let nvcc = std::ffi::OsStr::new("nvcc");
-    let found = locate::compiler(nvcc, path, &around.ourselves).or_else(|| {
-        let found = locate::in_toolkit(nvcc, &around.environment, &around.ourselves);
+    let found = locate::compiler(nvcc, path, &context.ourselves).or_else(|| {
+        let found = locate::in_toolkit(nvcc, &context.environment, &context.ourselves);
         found.map(|(file, _)| file)
     })?;
     let home = found.canonicalize().ok()?.parent()?.parent()?.to_owned();

@@ -38,8 +38,8 @@ pub enum LinkChange {
 ///
 /// # Errors
 /// There is no home.
-pub fn find(around: &ProcessContext) -> anyhow::Result<Link> {
-    let own = around
+pub fn find(context: &ProcessContext) -> anyhow::Result<Link> {
+    let own = context
         .ourselves
         .first()
         .context("this program has no file")?;
@@ -57,7 +57,7 @@ pub fn find(around: &ProcessContext) -> anyhow::Result<Link> {
             is_packaged: true,
         });
     }
-    let data = home_folder(around, "XDG_DATA_HOME", ".local/share")?;
+    let data = home_folder(context, "XDG_DATA_HOME", ".local/share")?;
     Ok(Link {
         folder: data.join("warpcc/bin"),
         target: own.clone(),

@@ -87,12 +87,12 @@ pub enum FileChange {
 /// # Errors
 /// There is no home.
 pub fn home_folder(
-    around: &ProcessContext,
+    context: &ProcessContext,
     variable: &str,
     usual: &str,
 ) -> anyhow::Result<PathBuf> {
     let value = |name: &str| {
-        let found = around.environment.iter().find(|(n, _)| n == name);
+        let found = context.environment.iter().find(|(n, _)| n == name);
         let path = found.map(|(_, value)| PathBuf::from(value));
         path.filter(|path| path.is_absolute())
     };
@@ -105,23 +105,23 @@ impl StartFile {
     ///
     /// # Errors
     /// No home, or a file that is not to be touched.
-    pub fn find(around: &ProcessContext) -> anyhow::Result<Self> {
-        let shell = around.environment.iter().find(|(n, _)| n == "SHELL");
+    pub fn find(context: &ProcessContext) -> anyhow::Result<Self> {
+        let shell = context.environment.iter().find(|(n, _)| n == "SHELL");
         let shell = shell.map(|(_, value)| Path::new(value));
         let name = shell
             .and_then(Path::file_name)
             .and_then(|name| name.to_str());
         let (path, shell) = match name {
-            Some("bash") => (home_folder(around, "", "")?.join(".bashrc"), Shell::Posix),
+            Some("bash") => (home_folder(context, "", "")?.join(".bashrc"), Shell::Posix),
             Some("zsh") => (
-                home_folder(around, "ZDOTDIR", "")?.join(".zshrc"),
+                home_folder(context, "ZDOTDIR", "")?.join(".zshrc"),
                 Shell::Posix,
             ),
             Some("fish") => {
-                let config = home_folder(around, "XDG_CONFIG_HOME", ".config")?;
+                let config = home_folder(context, "XDG_CONFIG_HOME", ".config")?;
                 (config.join("fish/config.fish"), Shell::Fish)
             }
-            _ => (home_folder(around, "", "")?.join(".profile"), Shell::Posix),
+            _ => (home_folder(context, "", "")?.join(".profile"), Shell::Posix),
         };
         Self::read(path, shell)
     }

@@ -28,9 +28,9 @@ enum Fit {
 }
 
 /// Writes the answer. The exit code is 1 where no such call is remembered.
-pub(super) fn run(file: &Path, config: &Config, around: &ProcessContext) -> anyhow::Result<i32> {
+pub(super) fn run(file: &Path, config: &Config, context: &ProcessContext) -> anyhow::Result<i32> {
     let history = records(&need_store(config)?);
-    let wanted = plain(&around.directory.join(file));
+    let wanted = plain(&context.directory.join(file));
     let mut last: Option<(Fit, InvocationRecord)> = None;
     history.visit(|call| {
         let Some(fit) = fit(&call, &wanted, file) else {
@@ -53,7 +53,7 @@ pub(super) fn run(file: &Path, config: &Config, around: &ProcessContext) -> anyh
     let now = match words(&call) {
         Some((nvcc, args)) => {
             let directory = PathBuf::from(&call.directory);
-            command::why(nvcc, &args, &directory, config, around).ok()
+            command::why(nvcc, &args, &directory, config, context).ok()
         }
         None => None,
     };

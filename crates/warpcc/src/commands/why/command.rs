@@ -24,13 +24,13 @@ pub fn why(
     args: &[OsString],
     directory: &Path,
     config: &Config,
-    around: &ProcessContext,
+    context: &ProcessContext,
 ) -> anyhow::Result<Why> {
     let request = match Request::new(
         nvcc,
         args,
         directory.to_owned(),
-        around.environment.clone(),
+        context.environment.clone(),
         &config.base_dir.value,
     ) {
         Ok(request) => request,
@@ -45,8 +45,8 @@ pub fn why(
         return Ok(Why::NoSource(missing.into()));
     }
     let store = need_store(config)?;
-    let listing = request.listing();
-    let variants = differences(&store, &request, &listing)?;
+    let key_parts = request.key_parts();
+    let variants = differences(&store, &request, &key_parts)?;
     if variants
         .iter()
         .any(|(_, differences)| differences.is_empty())
@@ -63,27 +63,27 @@ pub fn why(
     let Some(earlier) = history::recall(&store, &request) else {
         return Ok(Why::NeverSeen);
     };
-    let parts = part_differences(&earlier, &listing);
+    let parts = part_differences(&earlier, &key_parts);
     let before = differences(&store, &request, &earlier)?;
     let files = nearest(before, &request).unwrap_or_default();
     if parts.is_empty()
         && files.is_empty()
         && let Some(reason) = why_not_kept(&store, &request)
     {
-        return Ok(Why::NotKept(reason));
+        return Ok(Why::NotStored(reason));
     }
     Ok(Why::Differs { parts, files })
 }
 
-/// The input manifest of every remembered run under the keys of `listing`, with the differences from the files now. A run
+/// The input manifest of every remembered run under the keys of `key_parts`, with the differences from the files now. A run
 /// without differences would answer the call.
 fn differences(
     store: &DiskStore,
     request: &Request,
-    listing: &KeyParts,
+    key_parts: &KeyParts,
 ) -> anyhow::Result<Vec<(InputManifest, Vec<Difference>)>> {
     let mut all = Vec::new();
-    for variant in request.keys(listing).iter() {
+    for variant in request.keys(key_parts).iter() {
         let holds = |outcome: &warpcc_cache::Outcome| conditions_hold(variant, outcome, request);
         let at = request.work_dir();
         all.extend(store.differences(Level::Direct, &variant.key, at, &holds)?);

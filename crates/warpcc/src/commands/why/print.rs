@@ -22,7 +22,7 @@ pub enum Why {
     /// The command is bypassed, for this reason.
     Fallback(String),
     /// Nothing differs, and its result is not stored, for this reason.
-    NotKept(String),
+    NotStored(String),
     /// It compiles a file that is not there.
     NoSource(PathBuf),
     /// The command starts this program, which is no nvcc.
@@ -84,7 +84,7 @@ pub fn write(why: &Why, out: &mut dyn Write) -> io::Result<()> {
                 one_line(reason)
             )
         }
-        Why::NotKept(reason) => {
+        Why::NotStored(reason) => {
             writeln!(
                 out,
                 "Nothing differs, but the result of this command is not stored: {}.",
@@ -219,7 +219,7 @@ mod tests {
             Why::Hit,
             Why::NeverSeen,
             Why::Fallback("a reason".into()),
-            Why::NotKept("a date macro".into()),
+            Why::NotStored("a date macro".into()),
             Why::NoSource("x.cu".into()),
             Why::OtherProgram("/usr/bin/gcc".into()),
             damaged,

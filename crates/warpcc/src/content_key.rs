@@ -1,13 +1,14 @@
-//! Twins of a call: the same source in another folder, or under another name.
+//! Content keys of a call: they contain the source's content in place of its path, so that the same source hits in another
+//! folder or under another name.
 //!
-//! A kernel that a program generates at run time lies in a new folder each time, and each rank of a server has its own. nvcc
-//! makes the same result of it unless the result contains the source's path. This is checked once, when the result is
-//! made: the folders, the names and the module id, which nvcc makes of the source's path, must stand nowhere in the
-//! preprocessed text, in the PTX, in the final files and in the messages. Then the result is also stored under a key that
-//! has the source's content in place of its path.
+//! A program that generates kernels at run time writes each one into a new folder, and each rank of a server has folders of
+//! its own. nvcc's result is the same in each folder, unless it contains the source's path. warpcc checks this once, when
+//! the result is made. The paths, the file names and the module id (nvcc computes it from the source's path) must not occur
+//! in the preprocessed text, the PTX, the final files or the messages. If so, the result is also stored under the content
+//! keys.
 //!
-//! In the relocatable mode (`base_dir`) the tools get other names, and the result is not nvcc's. Here the tools get the
-//! real names: a twin's result is the one that nvcc would have made here.
+//! `base_dir` is different: there the tools get other paths than the user's, and the result is not nvcc's. With a content
+//! key the tools get the real paths, and a hit is what nvcc would have made here.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -25,22 +26,22 @@ use warpcc_plan::{Arg, FileKind, PlanFile, TaskGraph, Tool};
 use crate::computed_includes;
 use crate::request::{Request, SOURCE_CONTENT};
 
-/// The parts that a call shares with its twins.
+/// The properties of the source that a content key contains.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Likeness {
-    /// The source's content. The source and the files made from it have other names.
+pub enum KeyedBy {
+    /// The content alone. The source and the outputs may have any names, in any folder.
     Content,
-    /// The content and the names, in another folder.
-    Names,
+    /// The content and the names of the source and the outputs. The folder may be any.
+    ContentAndNames,
 }
 
-/// A call, in the words that it shares with its twins.
-pub struct Twin {
-    /// The call; its map leaves out what differs.
+/// A content key of a call.
+pub struct ContentKey {
+    /// The call, with a path map that leaves out the paths that may differ.
     pub request: Request,
-    /// Its keys.
+    /// The key, in its variants.
     pub keys: KeyVariants,
-    /// The key of the note whether calls with these options could share.
+    /// The key of the note that says whether results of calls with these options can be shared.
     options: Key,
 }
 
@@ -49,21 +50,20 @@ const OPTIONS: &str = "warpcc options of twins 1";
 const MAY_SHARE: &[u8] = b"1";
 const MAY_NOT_SHARE: &[u8] = b"0";
 
-/// Builtins that give a source's path away in a front end: they put the file's name into the text without any line
-/// marker.
-const TELL_PLACES: [&[u8]; 2] = [b"__builtin_FILE", b"__builtin_source_location"];
+/// Builtins of the compilers whose value is the path of the source. The preprocessed text then contains the path only after
+/// the front end, and in no line marker.
+const PATH_BUILTINS: [&[u8]; 2] = [b"__builtin_FILE", b"__builtin_source_location"];
 
-impl Twin {
-    /// The kinds of twins that a call may share its result with, the kind with the most twins first; empty where there can
-    /// be no twins.
-    pub fn of(request: &Request) -> Vec<Self> {
+impl ContentKey {
+    /// All content keys of a call, the one that most calls share first. Empty for a call whose result depends on its paths.
+    pub fn all_of(request: &Request) -> Vec<Self> {
         let invocation = &request.invocation;
         let [source] = &invocation.inputs[..] else {
             return Vec::new();
         };
-        let kinds: &[Likeness] = match invocation.made_of_each() {
-            Some("ptx" | "cubin" | "fatbin") => &[Likeness::Content, Likeness::Names],
-            Some("o") => &[Likeness::Names],
+        let kinds: &[KeyedBy] = match invocation.made_of_each() {
+            Some("ptx" | "cubin" | "fatbin") => &[KeyedBy::Content, KeyedBy::ContentAndNames],
+            Some("o") => &[KeyedBy::ContentAndNames],
             _ => return Vec::new(),
         };
         if !request.path_map.is_empty()
@@ -78,8 +78,8 @@ impl Twin {
         let Ok(content) = Digest::of_file(&request.absolute(source)) else {
             return Vec::new();
         };
-        let one = |likeness: Likeness| {
-            let path_map = paths(request, likeness, source);
+        let one = |keyed_by: KeyedBy| {
+            let path_map = path_map(request, keyed_by, source);
             if path_map.is_empty() {
                 return None;
             }
@@ -88,26 +88,26 @@ impl Twin {
                 source: Some(content),
                 ..request.clone()
             };
-            let mut listing = request.listing();
-            let keys = request.keys(&listing);
-            listing.0.retain(|(name, _)| name != SOURCE_CONTENT);
-            let options = listing.key(OPTIONS);
-            let twin = Self {
+            let mut key_parts = request.key_parts();
+            let keys = request.keys(&key_parts);
+            key_parts.0.retain(|(name, _)| name != SOURCE_CONTENT);
+            let options = key_parts.key(OPTIONS);
+            let content_key = Self {
                 request,
                 keys,
                 options,
             };
-            // A word that is no path is not mapped. If it names one of the folders, it means that folder wherever the source
-            // is, so the call has no twin.
-            let mut words = listing.0.iter();
-            let map = &twin.request.path_map;
-            (!words.any(|(_, word)| map.is_named_in(word))).then_some(twin)
+            // Only paths are mapped. If another argument still contains one of the folders, it means this folder for each
+            // call, so the call has no content key.
+            let mut words = key_parts.0.iter();
+            let map = &content_key.request.path_map;
+            (!words.any(|(_, word)| map.is_named_in(word))).then_some(content_key)
         };
         kinds.iter().filter_map(|kind| one(*kind)).collect()
     }
 
-    /// The last components of the mapped folders and files. A path that is put together and leads to one of them contains
-    /// its last component.
+    /// The last components of the mapped folders and files. A macro that builds a path to one of them must contain its last
+    /// component.
     fn last_components(&self) -> impl Iterator<Item = &[u8]> {
         let map = &self.request.path_map;
         let paths = map.folders().chain(map.files());
@@ -115,8 +115,8 @@ impl Twin {
         last.map(OsStr::as_encoded_bytes)
     }
 
-    /// Whether a source includes a file by a name that differs for a twin, or includes a path that goes from one of the
-    /// folders into another one.
+    /// Whether a text includes a file whose name the key leaves out, or a path that leads from one mapped folder into
+    /// another one.
     fn is_included_by(&self, source: &[u8]) -> bool {
         let map = &self.request.path_map;
         let mut files = map.files().filter_map(|path| path.rsplit('/').next());
@@ -131,7 +131,7 @@ impl Twin {
         files.any(|name| has(name, b"\">")) || map.nested_components().any(|name| has(name, b"/"))
     }
 
-    /// Whether an option goes from one of the folders into another one.
+    /// Whether the path in an option leads from one mapped folder into another one.
     fn is_entered_by(&self, word: &[u8]) -> bool {
         let mut names = self.request.path_map.nested_components();
         let is_part = |c: &u8| c.is_ascii_alphanumeric() || b"_-.+~%@".contains(c);
@@ -149,8 +149,8 @@ impl Twin {
     }
 }
 
-/// The map of the paths that differ between a call and its twins.
-fn paths(request: &Request, likeness: Likeness, source: &str) -> PathMap {
+/// The map that leaves out the paths that a content key does not contain.
+fn path_map(request: &Request, keyed_by: KeyedBy, source: &str) -> PathMap {
     let found = request.folders(&BaseDirs::found());
     let found = found.pairs().into_iter().map(|(folder, marker)| {
         let name = marker.strip_prefix(warpcc_path_map::BASE);
@@ -163,15 +163,15 @@ fn paths(request: &Request, likeness: Likeness, source: &str) -> PathMap {
         folders.extend(real.map(|real| (name.to_owned(), real)));
     };
     let parent = Path::new(source).parent();
-    // The source's folder, wherever it is: headers next to the source are looked for next to the twin.
+    // The source's folder may be any: a header next to the source is looked for next to the other call's source.
     if let Some(parent) = parent.filter(|parent| parent.is_absolute()) {
         add("folder", parent);
     }
-    if !request.is_anywhere() {
+    if !request.is_independent_of_directory() {
         add("here", &request.directory);
     }
     let mut files: Vec<(String, PathBuf)> = Vec::new();
-    if likeness == Likeness::Content {
+    if keyed_by == KeyedBy::Content {
         // nvcc tells the kind of a file by its extension.
         let name = source.rsplit('/').next().unwrap_or(source);
         let name = match name.rsplit_once('.') {
@@ -195,8 +195,8 @@ fn paths(request: &Request, likeness: Likeness, source: &str) -> PathMap {
     PathMap::new(of(&folders)).with_files(of(&files))
 }
 
-/// Where folders of the map stand, or one of these words.
-fn told<'a>(
+/// The places at which `bytes` contain a folder of the map, or one of the words.
+fn find_paths<'a>(
     map: &'a PathMap,
     words: &'a [&'a [u8]],
     bytes: &'a [u8],
@@ -208,31 +208,32 @@ fn told<'a>(
     map.places_in(bytes).chain(words.iter().flat_map(of_word))
 }
 
-/// The files of a run that show whether its result may be shared, at their current paths.
-pub struct Evidence {
+/// The search for the source's path in the files of a run. Files are at their current paths.
+pub struct PathCheck {
     /// Preprocessed texts.
     preprocessed: Vec<PathBuf>,
     /// PTX, and the final files.
-    made: Vec<PathBuf>,
-    /// Beginnings of module ids: the CRC of the source's path, and the forms that the tools make of it.
+    results: Vec<PathBuf>,
+    /// Beginnings of module ids: the CRC of the source's path, as nvcc and cudafe++ write it.
     ids: Vec<String>,
 }
 
-impl Evidence {
-    /// Collects the files; `now` gives the current path of a file of the plan. `None` where a step's work cannot be judged.
-    pub fn collect(graph: &TaskGraph, now: &dyn Fn(&PlanFile) -> PathBuf) -> Option<Self> {
-        let mut evidence = Self {
+impl PathCheck {
+    /// Collects the files. `current_path` gives the current path of a file of the plan. `None` where a step is of a tool
+    /// whose use of the path is not known, or where the source's text is in no file.
+    pub fn collect(graph: &TaskGraph, current_path: &dyn Fn(&PlanFile) -> PathBuf) -> Option<Self> {
+        let mut path_check = Self {
             preprocessed: Vec::new(),
-            made: Vec::new(),
+            results: Vec::new(),
             ids: Vec::new(),
         };
         for step in &graph.steps {
-            let files = step.writes.iter().map(|&id| now(graph.file(id)));
+            let files = step.writes.iter().map(|&id| current_path(graph.file(id)));
             match step.tool {
-                Tool::Preprocess => evidence.preprocessed.extend(files),
+                Tool::Preprocess => path_check.preprocessed.extend(files),
                 Tool::Cicc => {
-                    evidence
-                        .made
+                    path_check
+                        .results
                         .extend(files.filter(|path| path.extension().is_some_and(|e| e == "ptx")));
                 }
                 Tool::Ptxas
@@ -249,7 +250,7 @@ impl Evidence {
             for pair in words.windows(2) {
                 if pair[0] == "--orig_src_path_name" {
                     let path = pair[1].trim_matches('"');
-                    evidence
+                    path_check
                         .ids
                         .push(format!("{:08x}", crc32fast::hash(path.as_bytes())));
                 }
@@ -259,23 +260,23 @@ impl Evidence {
             .files
             .iter()
             .filter(|file| file.path.ends_with(".module_id"));
-        for text in names.filter_map(|file| fs::read_to_string(now(file)).ok()) {
+        for text in names.filter_map(|file| fs::read_to_string(current_path(file)).ok()) {
             let first = text.split('_').find(|part| !part.is_empty());
-            evidence.ids.extend(first.map(str::to_owned));
+            path_check.ids.extend(first.map(str::to_owned));
         }
         let outputs = graph.files.iter().filter(|file| {
             let writer = file.writer.map(|at| graph.steps[at].tool);
             file.kind == FileKind::Output && writer != Some(Tool::FilterDependencies)
         });
-        evidence.made.extend(outputs.map(now));
-        // Without preprocessed texts, there is a source whose text is not seen.
-        (!evidence.preprocessed.is_empty() && !evidence.ids.is_empty()).then_some(evidence)
+        path_check.results.extend(outputs.map(current_path));
+        // Without a preprocessed text there is a source whose text no file contains.
+        (!path_check.preprocessed.is_empty() && !path_check.ids.is_empty()).then_some(path_check)
     }
 
-    /// Whether neither these files nor the tools' `messages` contain the source's path or names.
-    pub fn is_silent_about(&self, twin: &Twin, messages: &[&[u8]]) -> bool {
-        let map = &twin.request.path_map;
-        let names = twin.names();
+    /// Whether neither these files nor the tools' `messages` contain a path or a name that the content key leaves out.
+    pub fn finds_no_path_of(&self, content_key: &ContentKey, messages: &[&[u8]]) -> bool {
+        let map = &content_key.request.path_map;
+        let names = content_key.names();
         let ids: Vec<&[u8]> = self.ids.iter().map(|id| id.as_bytes()).collect();
         let names_of = names.iter().map(|name| &name[..]);
         let of_results: Vec<&[u8]> = names_of.chain(ids).collect();
@@ -283,39 +284,38 @@ impl Evidence {
         let longest = folders
             .chain(of_results.iter().map(|word| word.len()))
             .max();
-        let silent_result = |path: &PathBuf| {
-            let mut is_silent = true;
+        let result_is_clean = |path: &PathBuf| {
+            let mut is_clean = true;
             let read = pieces::read(path, |bytes, is_end| {
-                // A match at the end of a piece may continue: it is read again with the next piece.
-                let mut told = told(map, &of_results, bytes);
-                is_silent = told.all(|place| place.end == bytes.len() && !is_end);
-                is_silent.then(|| bytes.len().saturating_sub(longest.unwrap_or(0)))
+                // A match at the end of a piece may be part of a longer name: it is read again with the next piece.
+                let mut found = find_paths(map, &of_results, bytes);
+                is_clean = found.all(|place| place.end == bytes.len() && !is_end);
+                is_clean.then(|| bytes.len().saturating_sub(longest.unwrap_or(0)))
             });
-            read.is_ok() && is_silent
+            read.is_ok() && is_clean
         };
-        // The messages are shown with the names of the folders there. Relative names are not in the map.
-        let silent_message = |text: &&[u8]| {
+        // A hit shows the messages with the folders of its own call in them. File names are not replaced.
+        let message_is_clean = |text: &&[u8]| {
             let text = map.fix_text(text);
             names.iter().all(|name| memmem::find(&text, name).is_none())
         };
-        messages.iter().all(silent_message)
-            && self.made.iter().all(silent_result)
-            && self.sources_are_silent_about(twin).unwrap_or(false)
+        messages.iter().all(message_is_clean)
+            && self.results.iter().all(result_is_clean)
+            && self.finds_no_path_in_sources(content_key).unwrap_or(false)
     }
 
-    /// The same for the preprocessed texts, and for all files that they were made of. A header's name that is a whole path
-    /// leads to the same file from everywhere. `None` where a file cannot be read.
-    fn sources_are_silent_about(&self, twin: &Twin) -> Option<bool> {
-        let map = &twin.request.path_map;
-        let names = twin.names();
+    /// The same for the preprocessed texts, and for all sources and headers in them. `None` where a file cannot be read.
+    fn finds_no_path_in_sources(&self, content_key: &ContentKey) -> Option<bool> {
+        let map = &content_key.request.path_map;
+        let names = content_key.names();
         let names = names.iter().map(|name| &name[..]);
-        let words: Vec<&[u8]> = names.chain(TELL_PLACES).collect();
+        let words: Vec<&[u8]> = names.chain(PATH_BUILTINS).collect();
         let mut files = BTreeSet::new();
         for path in &self.preprocessed {
-            let mut is_silent = true;
+            let mut is_clean = true;
             let read = pieces::read_lines(path, |lines| {
-                let mut told = told(map, &words, lines);
-                is_silent = told.all(|place| is_in_marker(lines, &place));
+                let mut found = find_paths(map, &words, lines);
+                is_clean = found.all(|place| is_in_marker(lines, &place));
                 let named = files_in_markers(lines).into_iter();
                 let named = named.filter(|name| !name.starts_with(b"<"));
                 named.for_each(|name| {
@@ -323,56 +323,60 @@ impl Evidence {
                         files.insert(name.to_vec());
                     }
                 });
-                is_silent
+                is_clean
             });
             read.ok()?;
-            if !is_silent {
+            if !is_clean {
                 return Some(false);
             }
         }
-        let mut puts_names_together = false;
+        let mut has_computed_include = false;
         let mut has_component = false;
-        let words = twin.request.listing().0;
-        if words.iter().any(|(_, word)| twin.is_entered_by(word)) {
+        let words = content_key.request.key_parts().0;
+        if words
+            .iter()
+            .any(|(_, word)| content_key.is_entered_by(word))
+        {
             return Some(false);
         }
-        let told = |text: &[u8]| {
-            let mut last = twin.last_components();
+        let contains_component = |text: &[u8]| {
+            let mut last = content_key.last_components();
             last.any(|name| memmem::find(text, name).is_some())
         };
         for file in files {
-            let text = fs::read(twin.request.directory.join(OsStr::from_bytes(&file))).ok()?;
-            if twin.request.path_map.is_named_in(&text) || twin.is_included_by(&text) {
+            let text =
+                fs::read(content_key.request.directory.join(OsStr::from_bytes(&file))).ok()?;
+            if content_key.request.path_map.is_named_in(&text) || content_key.is_included_by(&text)
+            {
                 return Some(false);
             }
-            puts_names_together |= computed_includes::are_in(&text);
-            has_component |= told(&text);
+            has_computed_include |= computed_includes::are_in(&text);
+            has_component |= contains_component(&text);
         }
-        let has_component = has_component || words.iter().any(|(_, word)| told(word));
-        Some(!(puts_names_together && has_component))
+        let has_component = has_component || words.iter().any(|(_, word)| contains_component(word));
+        Some(!(has_computed_include && has_component))
     }
 }
 
-impl Twin {
-    /// Whether a call with these options may share its result, as far as the last one tells.
+impl ContentKey {
+    /// Whether a call with these options may share its result. True until such a call could not.
     pub fn may_share(&self, store: &DiskStore) -> bool {
         store.note(KIND, &self.options).as_deref() != Some(MAY_NOT_SHARE)
     }
 
-    /// Notes whether the call could share its result.
+    /// Notes whether the call could share its result, for [`Self::may_share`].
     pub fn note(&self, store: &DiskStore, could_share: bool) {
         if self.may_share(store) != could_share {
             let value = match could_share {
                 true => MAY_SHARE,
                 false => MAY_NOT_SHARE,
             };
-            // Without the note the next twins wait for each other once more.
+            // If the note cannot be written, calls with these options wait for each other once more.
             _ = store.put_note(KIND, &self.options, value);
         }
     }
 
-    /// Names that must stand nowhere, apart from whole paths: names of files that differ for a twin, also as they stand in
-    /// symbols.
+    /// File names that the key leaves out, as they are and as parts of symbols. No result may contain one.
     fn names(&self) -> Vec<Vec<u8>> {
         let files = self.request.path_map.files();
         let names = files.filter_map(|path| Path::new(path).file_name()?.to_str());

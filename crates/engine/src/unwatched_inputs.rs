@@ -13,7 +13,7 @@ use crate::process;
 use crate::traced_inputs::Seen;
 
 /// We look for the step's program where nvcc's shell would: what `PATH` has of that name counts.
-pub fn stand_on_program(run: &RunContext<'_>, step: &Step, program: &Located, seen: &mut Seen) {
+pub fn add_program(run: &RunContext<'_>, step: &Step, program: &Located, seen: &mut Seen) {
     if guards::is_off("programs-of-steps") {
         return;
     }
@@ -33,20 +33,20 @@ pub fn stand_on_program(run: &RunContext<'_>, step: &Step, program: &Located, se
             seen.asked.programs.insert(OsString::from(name));
         }
         // Our own search is not watched.
-        stand_on_search(run, OsStr::new(name), seen);
+        add_search(run, OsStr::new(name), seen);
     }
 }
 
 /// The programs that a step would look for now, had it run: in another `PATH` than the run's that made its result they
 /// are looked for in other folders.
-pub fn stand_on_searches(run: &RunContext<'_>, seen: &mut Seen) {
+pub fn add_searches(run: &RunContext<'_>, seen: &mut Seen) {
     for name in seen.asked.programs.clone() {
-        stand_on_search(run, &name, seen);
+        add_search(run, &name, seen);
     }
 }
 
 /// A program that appears in an earlier folder of `PATH` comes first.
-fn stand_on_search(run: &RunContext<'_>, name: &OsStr, seen: &mut Seen) {
+fn add_search(run: &RunContext<'_>, name: &OsStr, seen: &mut Seen) {
     if guards::is_off("earlier-programs") {
         return;
     }
@@ -60,7 +60,7 @@ fn stand_on_search(run: &RunContext<'_>, name: &OsStr, seen: &mut Seen) {
 
 /// The user's files that this step would have read, had it run. They are in the key by their content; a record of the
 /// call must know their names too.
-pub fn stand_on_own_files(run: &RunContext<'_>, step: &Step, seen: &mut Seen) {
+pub fn add_source_files(run: &RunContext<'_>, step: &Step, seen: &mut Seen) {
     let any = ExpectedFile::default();
     for &id in &step.reads {
         let file = run.graph.file(id);

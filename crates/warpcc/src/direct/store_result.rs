@@ -1,4 +1,4 @@
-//! Stores a call's result under its own key, and under those of its twins.
+//! Stores a call's result under its direct key and, where the result contains no path, under its content keys.
 
 use std::error::Error;
 use std::fmt;
@@ -20,39 +20,39 @@ use warpcc_path_map::PathMap;
 use warpcc_report::record::Header;
 use warpcc_watch::PathText;
 
-use super::{LISTS, UNEXPECTED, implied, place_of, role_of};
+use super::{LISTS, UNEXPECTED, implied, path_of, role_of};
+use crate::content_key::{ContentKey, PathCheck};
 use crate::dates::{Dates, Texts};
 use crate::request::Request;
-use crate::twin::{Evidence, Twin};
 
-/// A final file of a run.
-pub struct Made {
+/// An output that a run has written.
+pub struct FinalFile {
     /// The file's current path.
-    pub now: PathBuf,
+    pub current_path: PathBuf,
     /// The file's path in the plan.
-    pub plan: String,
-    /// Whether it is a dependency file, whose contents are names of files.
-    pub lists_files: bool,
+    pub plan_path: String,
+    /// Whether it is a dependency file. Its text contains paths, which are stored in a form for every folder.
+    pub is_dependency_file: bool,
 }
 
-/// Why a result that holds the day of its making is not stored.
+/// Why a result that contains the current date or time is not stored.
 pub const DATE_MACRO: &str = "a date macro";
 /// Why a result for this machine's own GPU is not stored.
 pub const NATIVE: &str = "-arch=native";
 
-/// Why a finished run is not stored.
+/// Why the result of a finished run is not stored.
 #[derive(Debug)]
-pub enum NotKept {
-    /// The result would not be valid another time.
-    Unfit(String),
-    /// It could not be written.
+pub enum NotStored {
+    /// The result must not be used again, for this reason.
+    NotReusable(String),
+    /// The cache could not be written.
     Store(StoreError),
 }
 
-impl fmt::Display for NotKept {
+impl fmt::Display for NotStored {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Unfit(why) => f.write_str(why),
+            Self::NotReusable(why) => f.write_str(why),
             Self::Store(error) => {
                 write!(f, "{error}")?;
                 match error.source() {
@@ -64,69 +64,70 @@ impl fmt::Display for NotKept {
     }
 }
 
-impl From<StoreError> for NotKept {
+impl From<StoreError> for NotStored {
     fn from(error: StoreError) -> Self {
         Self::Store(error)
     }
 }
 
-/// Stores the final files of a run. Also tells whether one of them contains a folder's name that should not count.
+/// Stores the final files of a run. The second value is true where one of them contains the path of a mapped folder.
 fn store_outputs(
     store: &DiskStore,
     request: &Request,
-    outputs: &[Made],
-) -> Result<(Vec<ProducedFile>, bool), NotKept> {
+    outputs: &[FinalFile],
+) -> Result<(Vec<ProducedFile>, bool), NotStored> {
     let mut stored = Vec::with_capacity(outputs.len());
     let implied = implied(request);
     let path_map = &request.path_map;
-    let mut is_bound = false;
-    for Made {
-        now,
-        plan,
-        lists_files,
+    let mut is_path_specific = false;
+    for FinalFile {
+        current_path,
+        plan_path,
+        is_dependency_file,
     } in outputs
     {
-        let role = role_of(plan, request);
-        let is_changed = *lists_files && !path_map.is_empty();
+        let role = role_of(plan_path, request);
+        let is_changed = *is_dependency_file && !path_map.is_empty();
         let looked_for = match is_changed {
             true => format!("{LISTS}{role}"),
             false => role.clone(),
         };
-        if place_of(&looked_for, &implied, request).is_none() {
-            return Err(NotKept::Unfit(UNEXPECTED.to_owned()));
+        if path_of(&looked_for, &implied, request).is_none() {
+            return Err(NotStored::NotReusable(UNEXPECTED.to_owned()));
         }
-        if !modes::is_usual(now) {
-            return Err(NotKept::Unfit(modes::UNUSUAL.to_owned()));
+        if !modes::is_usual(current_path) {
+            return Err(NotStored::NotReusable(modes::UNUSUAL.to_owned()));
         }
-        let unreadable = |e: io::Error| NotKept::Unfit(e.to_string());
+        let unreadable = |e: io::Error| NotStored::NotReusable(e.to_string());
         if path_map.is_empty() {
             stored.push(ProducedFile {
                 role,
-                digest: store.put_file(now, Packing::Zstd)?,
-                executable: is_executable(now),
+                digest: store.put_file(current_path, Packing::Zstd)?,
+                executable: is_executable(current_path),
             });
-        } else if *lists_files {
-            let fixed = path_map.fix_text(&fs::read(now).map_err(unreadable)?);
+        } else if *is_dependency_file {
+            let fixed = path_map.fix_text(&fs::read(current_path).map_err(unreadable)?);
             stored.push(ProducedFile {
                 role: format!("{LISTS}{role}"),
                 digest: store.put_bytes(&fixed, Packing::Zstd)?,
                 executable: false,
             });
         } else {
-            is_bound = is_bound || path_map.is_named_in(&fs::read(now).map_err(unreadable)?);
+            is_path_specific = is_path_specific
+                || path_map.is_named_in(&fs::read(current_path).map_err(unreadable)?);
             stored.push(ProducedFile {
                 role,
-                digest: store.put_file(now, Packing::Zstd)?,
-                executable: is_executable(now),
+                digest: store.put_file(current_path, Packing::Zstd)?,
+                executable: is_executable(current_path),
             });
         }
     }
-    Ok((stored, is_bound))
+    Ok((stored, is_path_specific))
 }
 
-/// A finished run, about to be stored.
-pub struct Keeping<'a> {
-    /// The store that gets the run.
+/// A finished run whose result is to be stored.
+pub struct ResultToStore<'a> {
+    /// The cache on this disk.
     pub store: &'a DiskStore,
     /// The shared caches behind it.
     pub upstream: Option<&'a dyn Upstream>,
@@ -134,42 +135,42 @@ pub struct Keeping<'a> {
     pub request: &'a Request,
     /// The call's keys.
     pub keys: &'a KeyVariants,
-    /// Calls that may share the result.
-    pub twins: &'a [Twin],
-    /// The files that show whether the twins may share it; `None` where that cannot be judged.
-    pub evidence: Option<Evidence>,
+    /// The content keys, for the same source elsewhere.
+    pub content_keys: &'a [ContentKey],
+    /// Finds out whether the result may be stored under the content keys; `None` where it may not.
+    pub path_check: Option<PathCheck>,
     /// The run of the plan.
     pub run: &'a Run,
     /// The final files.
-    pub outputs: &'a [Made],
-    /// Where dates could stand.
+    pub outputs: &'a [FinalFile],
+    /// The texts in which a date may be.
     pub texts: &'a Texts<'a>,
     /// The tools' standard output and standard error.
     pub streams: (&'a [u8], &'a [u8]),
 }
 
-impl Keeping<'_> {
-    /// Stores the run. Gives the headers that were read.
+impl ResultToStore<'_> {
+    /// Stores the result. Gives the headers that were read.
     ///
     /// # Errors
-    /// Why the call will not hit next time, in words.
-    pub fn keep(&self) -> Result<Vec<Header>, NotKept> {
+    /// The reason why the same call will not be a direct hit next time.
+    pub fn store(&self) -> Result<Vec<Header>, NotStored> {
         let request = self.request;
         if let Some(why) = &self.run.seen.untracked {
-            return Err(NotKept::Unfit(why.clone()));
+            return Err(NotStored::NotReusable(why.clone()));
         }
         if request.invocation.native {
-            return Err(NotKept::Unfit(NATIVE.to_owned()));
+            return Err(NotStored::NotReusable(NATIVE.to_owned()));
         }
         let manifest = self.manifest()?;
-        let (stored, holds_folder) = store_outputs(self.store, request, self.outputs)?;
+        let (stored, names_folder) = store_outputs(self.store, request, self.outputs)?;
         let tasks = &self.run.tasks;
-        let is_bound = holds_folder || tasks.iter().any(|task| task.is_path_specific);
+        let is_path_specific = names_folder || tasks.iter().any(|task| task.is_path_specific);
         let outcome = self.outcome(request, stored);
-        let key = self.keys.for_result(is_bound, &outcome);
-        let unfit = || NotKept::Unfit("a folder's name is in the result".to_owned());
-        self.store_under(&key.ok_or_else(unfit)?, request, &manifest, &outcome)?;
-        self.keep_for_twins(&manifest, &outcome.outputs);
+        let key = self.keys.for_result(is_path_specific, &outcome);
+        let not_reusable = || NotStored::NotReusable("a folder's name is in the result".to_owned());
+        self.store_under(&key.ok_or_else(not_reusable)?, request, &manifest, &outcome)?;
+        self.store_under_content_keys(&manifest, &outcome.outputs);
         let headers = manifest.files().filter(|file| is_header(&file.path));
         Ok(headers
             .map(|file| Header {
@@ -180,13 +181,15 @@ impl Keeping<'_> {
     }
 
     /// The run's input manifest. Fails where the run must not be stored.
-    fn manifest(&self) -> Result<InputManifest, NotKept> {
+    fn manifest(&self) -> Result<InputManifest, NotStored> {
         let (request, run) = (self.request, self.run);
-        // A tool that reads a file at an output's path reads an earlier call's file, unless the output is written in place.
+        // Outputs are no inputs. But outputs that are not written in place are elsewhere until the run has ended: a tool
+        // that reads a file at such an output's path reads an earlier call's file, and that is an input.
         let own = self.outputs.iter().flat_map(|made| {
-            let in_place = request.absolute(&made.plan) == request.directory.join(&made.now);
-            let named = in_place.then_some(Path::new(&made.plan));
-            [Some(made.now.as_path()), named]
+            let in_place =
+                request.absolute(&made.plan_path) == request.directory.join(&made.current_path);
+            let named = in_place.then_some(Path::new(&made.plan_path));
+            [Some(made.current_path.as_path()), named]
         });
         let own: Vec<PathText> = own.flatten().map(PathText::from).collect();
         let own =
@@ -202,18 +205,18 @@ impl Keeping<'_> {
         let manifest = builder
             .relative_to(&request.directory)
             .finish_knowing(self.store, inspect)
-            .map_err(|e| NotKept::Unfit(e.to_string()))?;
+            .map_err(|e| NotStored::NotReusable(e.to_string()))?;
         match dates.are_of_today() {
-            true => Err(NotKept::Unfit(DATE_MACRO.to_owned())),
+            true => Err(NotStored::NotReusable(DATE_MACRO.to_owned())),
             false => Ok(manifest),
         }
     }
 
-    /// The run's outcome, as it is stored for `request`: the call, or one of its twins.
+    /// The run's outcome with the paths of `request`, which is the call itself or one of its content keys.
     fn outcome(&self, request: &Request, outputs: Vec<ProducedFile>) -> Outcome {
         let seen = &self.run.seen;
         let micros = self.run.tasks.iter().map(|task| {
-            // A step that hit has cost what making its result had.
+            // For a step that hit, this is the time that its result took to make.
             u64::try_from((task.user + task.system + task.saved).as_micros()).unwrap_or(0)
         });
         Outcome {
@@ -243,59 +246,69 @@ impl Keeping<'_> {
         Ok(())
     }
 
-    /// Stores the run for the twins whose result from nvcc would be the same, byte for byte. After a failure the twins miss.
-    fn keep_for_twins(&self, manifest: &InputManifest, outputs: &[ProducedFile]) {
-        let Some(evidence) = &self.evidence else {
+    /// Stores the result under each content key, if nvcc would make the same bytes for every call with that key. Failures
+    /// are ignored: those calls then miss.
+    fn store_under_content_keys(&self, manifest: &InputManifest, outputs: &[ProducedFile]) {
+        let Some(path_check) = &self.path_check else {
             return;
         };
         let streams = [self.streams.0, self.streams.1];
-        for twin in self.twins {
-            let may_share =
-                self.tools_may_not_know(twin) && evidence.is_silent_about(twin, &streams);
-            twin.note(self.store, may_share);
+        for content_key in self.content_keys {
+            let may_share = self.tools_learned_no_path(content_key)
+                && path_check.finds_no_path_of(content_key, &streams);
+            content_key.note(self.store, may_share);
             if !may_share {
                 continue;
             }
             let produced = self.outputs.iter().zip(outputs);
-            let produced = produced.map(|(made, stored)| self.of_twin(&twin.request, made, stored));
+            let produced = produced
+                .map(|(made, stored)| self.output_under(&content_key.request, made, stored));
             let Some(outputs) = produced.collect() else {
                 continue;
             };
-            let outcome = self.outcome(&twin.request, outputs);
-            if let Some(key) = twin.keys.for_result(false, &outcome) {
-                _ = self.store_under(&key, &twin.request, manifest, &outcome);
+            let outcome = self.outcome(&content_key.request, outputs);
+            if let Some(key) = content_key.keys.for_result(false, &outcome) {
+                _ = self.store_under(&key, &content_key.request, manifest, &outcome);
             }
         }
     }
 
-    /// Whether nothing that the tools asked for has told them where they were.
-    fn tools_may_not_know(&self, twin: &Twin) -> bool {
+    /// Whether no answer that the tools got (variables, links, times) contained a path that the content key leaves out.
+    fn tools_learned_no_path(&self, content_key: &ContentKey) -> bool {
         let seen = &self.run.seen;
-        let place = twin.request.place();
-        let nowhere = PathMap::default();
+        let place = content_key.request.place();
+        let no_map = PathMap::default();
         let here = RunPlace {
-            path_map: &nowhere,
+            path_map: &no_map,
             ..place
         };
         let asked = |place| Conditions::observe(&seen.asked, &seen.times, place).encode();
         seen.is_of_compilers()
             && asked(place) == asked(here)
-            && !seen.facts.iter().any(|((_, fact), told)| {
-                // A compiler's own file, without links. What it makes of that name is looked for in its results.
-                *fact != Fact::Resolved && place.path_map.is_named_in(told)
+            && !seen.facts.iter().any(|((_, fact), answer)| {
+                // gcc resolves the links in its own path. If it uses that path, its results contain it, and they are
+                // searched.
+                *fact != Fact::Resolved && place.path_map.is_named_in(answer)
             })
     }
 
-    /// An output as a twin finds it.
-    fn of_twin(&self, twin: &Request, made: &Made, stored: &ProducedFile) -> Option<ProducedFile> {
-        let role = role_of(&made.plan, twin);
-        if !made.lists_files {
+    /// An output with the role and the paths that it has for the request of a content key.
+    fn output_under(
+        &self,
+        request: &Request,
+        made: &FinalFile,
+        stored: &ProducedFile,
+    ) -> Option<ProducedFile> {
+        let role = role_of(&made.plan_path, request);
+        if !made.is_dependency_file {
             return Some(ProducedFile {
                 role,
                 ..stored.clone()
             });
         }
-        let fixed = twin.path_map.fix_text(&fs::read(&made.now).ok()?);
+        let fixed = request
+            .path_map
+            .fix_text(&fs::read(&made.current_path).ok()?);
         Some(ProducedFile {
             role: format!("{LISTS}{role}"),
             digest: self.store.put_bytes(&fixed, Packing::Zstd).ok()?,
@@ -304,7 +317,7 @@ impl Keeping<'_> {
     }
 }
 
-/// Whether a file that was read is one that people would call a header. The C++ library's have no ending.
+/// Whether people would call the file a header. Headers of the C++ library have no extension.
 fn is_header(path: &Path) -> bool {
     match path.extension() {
         Some(ending) => ["h", "hh", "hpp", "hxx", "cuh", "inl", "inc", "ipp", "tcc"]
