@@ -1,4 +1,5 @@
-//! Includes whose file name a macro makes. What such a name may be stands in no single place of a source.
+//! Finds computed includes: those whose file name comes from a macro. Such a name may be put together from several places, so
+//! a search for the name does not find it.
 
 use std::borrow::Cow;
 
@@ -7,7 +8,7 @@ use memchr::memmem;
 /// Directives and operators that take a file's name.
 const WORDS: [&[u8]; 3] = [b"include", b"embed", b"import"];
 
-/// Whether a source may have one. A comment may look like one, too.
+/// Whether a source may have a computed include. A comment that looks like one counts too.
 pub fn are_in(source: &[u8]) -> bool {
     let source = spliced(source);
     WORDS.iter().any(|word| {
@@ -16,7 +17,8 @@ pub fn are_in(source: &[u8]) -> bool {
     })
 }
 
-/// The source with lines joined that end in a backslash: a word may go on in the next one. gcc allows white space behind it.
+/// Joins each line that ends in a backslash with the next one, because a word may go on there. gcc allows white space behind the
+/// backslash.
 fn spliced(source: &[u8]) -> Cow<'_, [u8]> {
     let splice = |at: usize| {
         let rest = &source[at + 1..];
@@ -39,7 +41,7 @@ fn spliced(source: &[u8]) -> Cow<'_, [u8]> {
     Cow::Owned(joined)
 }
 
-/// Whether the word between is followed by a macro.
+/// Whether the word between `before` and `after` takes a file name, and a macro may follow it.
 fn is_computed(before: &[u8], after: &[u8]) -> bool {
     let is_word = |c: &u8| c.is_ascii_alphanumeric() || matches!(c, b'_' | b'$' | 0x80..);
     let after = after.strip_prefix(b"_next").unwrap_or(after);
@@ -50,7 +52,7 @@ fn is_computed(before: &[u8], after: &[u8]) -> bool {
     let argument = if before.ends_with(b"__has_") {
         match after.strip_prefix(b"(") {
             Some(argument) => argument.trim_ascii_start(),
-            // It is only asked whether there is such an operator.
+            // This only tests whether the operator exists.
             None => return false,
         }
     } else if begins_directive(before) {
@@ -58,12 +60,12 @@ fn is_computed(before: &[u8], after: &[u8]) -> bool {
     } else {
         return false;
     };
-    // Behind a comment or the end of a line, which is not looked for, there may be one.
+    // A macro may also follow after a comment or a joined line, which are not parsed here.
     let first = argument.first();
     first.is_some_and(|c| is_word(c) || matches!(c, b'/' | b'\\'))
 }
 
-/// Whether a line's first character is the one that a directive begins with. There may be a comment before it.
+/// Whether `before` ends in the `#` or `%:` of a directive: it is the first character of its line, except for a comment.
 fn begins_directive(before: &[u8]) -> bool {
     let hash = before.strip_suffix(b"#");
     let before = hash.or_else(|| before.strip_suffix(b"%:"));

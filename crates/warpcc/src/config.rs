@@ -1,7 +1,7 @@
 //! The settings, and where each was set: the only reader of environment and settings file.
 //!
-//! Knows nothing of nvcc, the cache's layout or the command line. The launcher loads this on every compilation, so with
-//! no settings file it costs one failed `open` and nothing is asked of the machine until someone wants the answer.
+//! Knows nothing of nvcc, the cache's layout or the command line. The launcher loads the settings for every compilation, so this
+//! is fast: without a settings file it costs one failed `open`, and limits of the machine are read only when they are needed.
 
 mod environment;
 mod error;
@@ -38,7 +38,7 @@ use warpcc_path_map::BaseDirs;
 use warpcc_remote_client::settings::Access;
 use warpcc_remote_client::{Layer, layer_policy};
 
-/// No tool of nvcc's is known to stand still for so long and still go on.
+/// No tool is known that makes no progress for so long and then goes on.
 const STALL_TIMEOUT: Duration = Duration::from_secs(300);
 
 /// Every setting, with its value and the place it came from.
@@ -62,13 +62,13 @@ pub struct Config {
     pub nvcc: Setting<Option<PathBuf>>,
     /// Where to write what warpcc did.
     pub log: Setting<Option<LogTarget>>,
-    /// Folders whose names enter neither keys nor results.
+    /// Folders whose paths are replaced by fixed names in keys and results.
     pub base_dir: Setting<BaseDirs>,
-    /// Where all calls on the machine meet to share it; `None` is the usual place.
+    /// The folder of the budget, which all calls share; `None` for the usual one.
     pub runtime_dir: Setting<Option<PathBuf>>,
     /// The build that a call belongs to; `None` derives it from the process that started the call.
     pub build_id: Setting<Option<String>>,
-    /// How long a step may stand still before it is ended; `None` for ever.
+    /// How long a step may make no progress before it is ended; `None` for no limit.
     pub stall_timeout: Setting<Option<Duration>>,
     /// Whether other users share the cache's folder.
     pub shared: Setting<bool>,
@@ -76,11 +76,11 @@ pub struct Config {
     pub remote: Setting<Vec<Layer>>,
     /// Upload nothing to any shared cache, regardless of each one's own setting.
     pub remote_readonly: Setting<bool>,
-    /// Who signs what they are given, and whose signatures count.
+    /// The key that signs uploads, and the keys whose signatures are trusted.
     pub signatures: SignatureSettings,
     /// The cluster that commands may run on.
     pub executor: ExecutorSettings,
-    /// The settings file that was looked for; `None` without a home to look in.
+    /// The path of the settings file, which may not exist; `None` without a home folder.
     pub file: Option<PathBuf>,
 }
 
@@ -339,7 +339,7 @@ impl Config {
     }
 }
 
-/// Where a rejected value stands, the way its author would look for it.
+/// Where a rejected value was written: file, line and key, or the variable.
 fn place(key: Key, source: &SettingSource) -> String {
     match source {
         SettingSource::File { path, line } => format!("{}:{line}: {}", path.display(), key.name()),

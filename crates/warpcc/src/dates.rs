@@ -1,11 +1,10 @@
-//! Finds results that hold the date or time of their making: `__DATE__`, `__TIME__`, `__TIMESTAMP__`, wherever the macro
-//! stood.
+//! Finds results that contain the date or time at which they were made, from `__DATE__`, `__TIME__` or `__TIMESTAMP__`.
 //!
-//! A preprocessed text that holds a date got it from the clock, unless one of the files that were read, or the command
-//! line, has the very same characters. This finds a macro in a header or in an option, one that is put together with `##`,
-//! and one that is made a string again. A file may have today's date by chance, so it also counts that a compiler asks for
-//! the local time where it expands one of the macros. A `.cpp` file is preprocessed and compiled in one step, so its text
-//! is not seen. There the macros' names count, and the times of this run in the files that were made.
+//! If a preprocessed text contains a date, the date came from the clock, unless a file that was read or the command line
+//! contains the same characters. This finds the macro in a header or an option, put together with `##`, or made into a string.
+//! A file may contain today's date by chance, so two other things count as well: a file names one of the macros, or a compiler
+//! asked for the local time, as it does when it expands one. A `.cpp` file is preprocessed and compiled in one step, so there
+//! is no preprocessed text. For such a file, the names of the macros count, and times of this run in the resulting files.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -34,7 +33,7 @@ pub struct Texts<'a> {
     pub made_unseen: &'a [PathBuf],
     /// The command line.
     pub args: &'a [OsString],
-    /// When the run began.
+    /// The start of the run.
     pub began: SystemTime,
     /// A compiler was seen to expand one of the macros.
     pub expanded: bool,
@@ -42,16 +41,16 @@ pub struct Texts<'a> {
 
 /// The dates found so far in a run.
 pub struct Dates {
-    /// Dates that no file has had yet.
+    /// Dates in the preprocessed texts that no file inspected so far contains.
     unexplained: BTreeSet<Vec<u8>>,
-    /// There was a date at all, or a source whose text is not seen.
+    /// Whether there is any date, or a source without a preprocessed text.
     suspicious: bool,
-    /// A file that was read or the command line names one of the macros, or a compiler was seen to expand one.
+    /// Whether a file or the command line names one of the macros, or a compiler was seen to expand one.
     named: bool,
 }
 
 impl Dates {
-    /// Looks through the files that a call made on its way, and its arguments.
+    /// Searches the files that a call made, and its arguments.
     pub fn in_texts(texts: &Texts<'_>) -> Self {
         let mut unexplained = BTreeSet::new();
         let mut unreadable = false;
@@ -73,7 +72,7 @@ impl Dates {
             unexplained,
             named: unreadable,
         };
-        // Regardless of the files: none contains a name that is put together with `##`.
+        // This does not depend on the files: none contains a macro's name that is put together with `##`.
         dates.named |= dates.suspicious && texts.expanded;
         for arg in texts.args {
             dates.inspect(arg.as_encoded_bytes());
@@ -81,7 +80,7 @@ impl Dates {
         dates
     }
 
-    /// Whether the files that the run read can change what is known.
+    /// Whether the files that the run read must be inspected.
     pub fn need_files(&self) -> bool {
         self.suspicious
     }

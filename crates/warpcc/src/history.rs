@@ -1,4 +1,5 @@
-//! Key parts of earlier calls, for `warpcc why`; and the background processes that shrink the cache and upload from it.
+//! Notes that one call leaves in the cache for later calls; and the background processes that shrink the cache and upload from
+//! it.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -15,7 +16,7 @@ const IDENTITY: &str = "warpcc call 1";
 pub fn remember(store: &DiskStore, request: &Request, key_parts: &KeyParts) {
     let key = request.identity().key(IDENTITY);
     if let Ok(value) = serde_json::to_vec(key_parts) {
-        // Without the note `why` knows less.
+        // If the note cannot be written, `why` cannot name the part that differs.
         _ = store.put_note(KIND, &key, &value);
     }
 }
@@ -28,18 +29,18 @@ pub fn recall(store: &DiskStore, request: &Request) -> Option<KeyParts> {
 
 const SIDE_FILES_KIND: &str = "stray";
 
-/// The time after which a call that is known to need files next to its output is tried again.
+/// The time after which a call whose tools used side files is tried again.
 const SIDE_FILES_AGE: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Notes that a call's tools work with files next to its output.
+/// Notes that a tool of this call used side files.
 pub fn note_side_files(store: &DiskStore, key: Key) {
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
     let seconds = now.unwrap_or_default().as_secs();
-    // Without the note the next call builds twice, as this one.
+    // If the note cannot be written, the next call builds in vain first, as this one did.
     _ = store.put_note(SIDE_FILES_KIND, &key, &seconds.to_le_bytes());
 }
 
-/// Whether the call was noted within the last day.
+/// Whether a tool of this call used side files within the last day.
 pub fn used_side_files(store: &DiskStore, key: Key) -> bool {
     let note = store.note(SIDE_FILES_KIND, &key);
     let seconds = note.and_then(|note| note.try_into().ok());
@@ -50,8 +51,8 @@ pub fn used_side_files(store: &DiskStore, key: Key) -> bool {
 const FREE_KIND: &str = "folder-free";
 const FREE: &str = "warpcc folder-free call 1";
 
-/// Whether the same call, of the same sources, was built in another folder before, and would have been answered with
-/// `base_dir = "auto"`. Notes it for the next one.
+/// Whether this call would have been a hit with `base_dir = "auto"`: the same call with the same sources was built in another
+/// folder. Notes this call too, for the next one.
 pub fn was_built_elsewhere(store: &DiskStore, request: &Request) -> bool {
     let Some((key_parts, path_map)) = request.key_parts_without_folders() else {
         return false;
@@ -74,41 +75,41 @@ pub fn was_built_elsewhere(store: &DiskStore, request: &Request) -> bool {
     if before.as_deref() == Some(here.as_bytes()) {
         return false;
     }
-    // Without the note nothing is shown.
+    // If the note cannot be written, this is not counted.
     _ = store.put_note(FREE_KIND, &key, here.as_bytes());
     before.is_some_and(|before| before.starts_with(format!("{sources}\n").as_bytes()))
 }
 
 const WARNING_KIND: &str = "told";
 
-/// Whether the user was told `text` in this build. Notes it for the next call. With a cache that is read-only, every call
-/// tells the user.
+/// Whether an earlier call of this build has printed the warning `text`. Notes that it is printed now. With a read-only cache
+/// there is no note, and every call prints it.
 pub fn was_warned(store: &DiskStore, build: &str, text: &str) -> bool {
     let mut key = Hashing::new("told in a build");
     key.part("build", build.as_bytes());
     key.part("text", text.as_bytes());
     let key = key.finish();
-    let told = store.note(WARNING_KIND, &key).is_some();
-    if !told {
-        // Without the note it is said once more.
+    let was_printed = store.note(WARNING_KIND, &key).is_some();
+    if !was_printed {
+        // If the note cannot be written, the next call prints the warning too.
         _ = store.put_note(WARNING_KIND, &key, b"");
     }
-    told
+    was_printed
 }
 
-/// Starts `warpcc cache gc` in the background. It ends at once when another collector runs.
+/// Starts `warpcc cache gc` in the background. It ends at once if another one runs already.
 pub fn collect_in_background(ourselves: &Path) {
-    start_by_itself(ourselves, &["cache", "gc"]);
+    start_in_background(ourselves, &["cache", "gc"]);
 }
 
-/// Starts an uploader in the background. It ends when nothing waits, or when its time is over.
+/// Starts `warpcc remote upload` in the background. It ends when everything is uploaded, or after a time limit.
 pub fn upload_in_background(ourselves: &Path) {
-    start_by_itself(ourselves, &["remote", "upload", "--background"]);
+    start_in_background(ourselves, &["remote", "upload", "--background"]);
 }
 
-fn start_by_itself(ourselves: &Path, args: &[&str]) {
+fn start_in_background(ourselves: &Path, args: &[&str]) {
     use std::os::unix::process::CommandExt;
-    // The process outlives us, and init reaps it.
+    // The new process is not waited for: it goes on after this one has ended.
     _ = Command::new(ourselves)
         .args(args)
         .stdin(Stdio::null())

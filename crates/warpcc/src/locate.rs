@@ -1,4 +1,4 @@
-//! Finds the compiler that a launcher call means: never warpcc itself.
+//! Finds the compiler that a launcher call means. It is never warpcc itself.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -18,15 +18,14 @@ pub fn is_nvcc(name: &OsStr) -> bool {
             .is_some_and(|version| version.starts_with(|c: char| c.is_ascii_digit()))
 }
 
-/// The file behind a compiler's name: the path as given, or the first one in `path` that is not
-/// warpcc under another name.
+/// The file of a compiler: its path as given, or the first file of that name in `path` that is not warpcc.
 pub fn compiler(name: &OsStr, path: Option<&OsStr>, ourselves: &[PathBuf]) -> Option<PathBuf> {
     let given = Path::new(name);
     if given.components().count() > 1 || given.is_absolute() {
         if !is_ourselves(given, ourselves) {
             return Some(given.to_owned());
         }
-        // A path to a masquerade link means the compiler of that name behind it.
+        // The path leads to warpcc under a compiler's name: it means the real compiler of that name.
         return search(given.file_name()?, path, ourselves);
     }
     search(name, path, ourselves)
@@ -37,7 +36,8 @@ const TOOLKITS: [&str; 2] = ["CUDA_HOME", "CUDA_PATH"];
 /// Where a toolkit is installed unless somebody says otherwise.
 const USUAL: &str = "/usr/local/cuda";
 
-/// A compiler of a toolkit that is not in `PATH`, as PyTorch and CMake find it; and what named it.
+/// A compiler in a toolkit that is not in `PATH`, as PyTorch and CMake find it. The second value is the variable or folder that
+/// led to it.
 pub fn in_toolkit(
     name: &OsStr,
     environment: &[(OsString, OsString)],
@@ -49,8 +49,8 @@ pub fn in_toolkit(
         .find(|(file, _)| is_executable(file) && !is_ourselves(file, ourselves))
 }
 
-/// The nvcc of a toolkit that a variable names, and the variable, where it is another than the one that is used: `PATH`
-/// wins, as in a shell, and nobody would find out.
+/// The nvcc of a toolkit that a variable names, and the variable, if it is not the nvcc that is used: one in `PATH` comes first,
+/// and the user may not know that.
 pub fn other_toolkit(
     used: &Path,
     environment: &[(OsString, OsString)],
@@ -63,7 +63,7 @@ pub fn other_toolkit(
         .find(|(file, _)| file.canonicalize().is_ok_and(|file| file != used))
 }
 
-/// Says in the log which toolkit is used where that may not be the one that was meant.
+/// Logs which toolkit is used, if the user may have meant another one.
 pub fn log_choice(
     used: &Path,
     named_by: Option<&str>,

@@ -15,12 +15,12 @@ impl Log {
         Self(target)
     }
 
-    /// Whether somebody reads it.
+    /// Whether the setting names a place for log lines.
     pub fn is_on(&self) -> bool {
         self.0.is_some()
     }
 
-    /// Writes one line; `text` is only made when somebody reads it.
+    /// Writes one line. `text` is called only if the log is on.
     pub fn line(&self, text: impl FnOnce() -> String) {
         let Some(target) = &self.0 else { return };
         // A path may have a line end in it.
@@ -37,7 +37,7 @@ impl Log {
     }
 }
 
-/// Tells the user about trouble that did not stop the build.
+/// Warns the user of a problem that does not stop the build.
 pub fn warn(text: &str) {
     _ = std::io::stderr().write_all(format!("warpcc: warning: {text}\n").as_bytes());
 }

@@ -1,5 +1,5 @@
-//! Remembers each source's module id and stub, so that next time cicc need not wait for cudafe++
-//! nor the host compiler for cicc. Both are guesses that the run confirms (docs/design/overlap.md).
+//! Remembers each source's module id and stub. In the next build, cicc need not wait for cudafe++'s module id, and the host
+//! compiler need not wait for cicc's stub. Both are predictions, which the run confirms (docs/design/overlap.md).
 
 use std::fs;
 
@@ -29,12 +29,12 @@ pub fn remember(store: &DiskStore, subject: &[String], graph: &TaskGraph) {
     else {
         return;
     };
-    // When cudafe++'s result came from the cache the file may never have been written.
+    // If cudafe++'s result came from the cache, the file may not have been written.
     let Ok(id) = fs::read_to_string(&graph.file(file).path) else {
         return;
     };
     if prediction::is_lasting_module_id(&id) && recall(store, subject).as_ref() != Some(&id) {
-        // Without the note cicc waits.
+        // If the note cannot be written, cicc waits next time.
         _ = store.put_note(KIND, &key(subject), id.as_bytes());
     }
 }
@@ -66,13 +66,13 @@ pub fn remember_stub(store: &DiskStore, subject: &[String], graph: &TaskGraph) {
     }
 }
 
-/// The private folder in a remembered stub.
+/// Stands for the scratch folder in a remembered stub.
 const FOLDER: &str = "\u{1}warpcc\u{1}/";
 
-/// A stub is tens of kilobytes; one that is not is not worth its place.
+/// The largest stub that is remembered. Usual stubs have tens of kilobytes.
 const LARGEST_STUB: usize = 4 << 20;
 
-/// The stub's name says which architecture it is for.
+/// The key of a stub's note. It contains the file's name, which names the architecture.
 fn stub_key(subject: &[String], graph: &TaskGraph) -> Option<Key> {
     let file = graph
         .files

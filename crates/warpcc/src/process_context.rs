@@ -10,7 +10,7 @@ pub struct ProcessContext {
     pub ourselves: Vec<PathBuf>,
     /// The working directory; empty where it has been removed.
     pub directory: PathBuf,
-    /// The environment, whole.
+    /// The whole environment.
     pub environment: Vec<(OsString, OsString)>,
     /// When this process began.
     pub started: SystemTime,

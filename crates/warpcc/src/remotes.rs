@@ -1,4 +1,4 @@
-//! The program that has the network, for the servers that the settings name.
+//! Connects to `warpcc-remote`, the program that talks to the servers that the settings name.
 
 use std::path::Path;
 
@@ -8,7 +8,8 @@ use warpcc_remote_client::remote_program::WarningSink;
 use warpcc_remote_client::sent::{AuthSent, LayerSent, StoreSent};
 use warpcc_remote_client::{Auth, Layer, RemoteProgram};
 
-/// The one beside `ourselves`, for a call of nvcc: shared caches behind `store`, and a cluster's address with who we are to it.
+/// For a call of nvcc. `ourselves` is this program's file: `warpcc-remote` is next to it. `cluster` has the cluster's address and
+/// the credentials for it.
 pub fn for_nvcc_call(
     ourselves: &Path,
     layers: &[Layer],
@@ -25,12 +26,13 @@ pub fn for_nvcc_call(
     RemoteProgram::next_to(ourselves, opening, WarningSink::Print(crate::log::warn))
 }
 
-/// The same for a command that tries servers or uploads to them.
+/// For a command that tests servers or uploads to them.
 pub fn for_command(ourselves: &Path, layers: &[Layer]) -> RemoteProgram {
     for_nvcc_call(ourselves, layers, None, None)
 }
 
-/// The same for kernels, each of which is a question of its own, and whose cache tells what went wrong.
+/// For kernels of run-time compilation. Each kernel has a time limit of its own. Warnings are kept for the kernel cache, which
+/// hands them to the program.
 pub fn for_kernels(ourselves: &Path, layers: &[Layer], store: &DiskStore) -> RemoteProgram {
     let opening = Opening {
         layers: layers.iter().map(LayerSent::from).collect(),

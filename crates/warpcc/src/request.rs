@@ -1,21 +1,21 @@
 //! One call of nvcc: the program, its arguments and its directory; and the parts of the direct key.
 //!
-//! The direct key's parts, all that is known without starting a process:
+//! The parts of the direct key are everything that is known without starting a process:
 //!
 //! | part | why |
 //! |---|---|
-//! | nvcc: path | it stands in the paths of the headers; its content is in the manifest |
-//! | host compiler, `as`, `ld`: the files that PATH names | a PATH that finds others is another build |
-//! | option, input, host option | the command line after options files, without `-t`; `-o` and `-MF` only as "given" where the result does not hold them |
-//! | working directory | relative paths; left out when every path is absolute and nothing holds it |
+//! | nvcc: path | the paths of its headers contain it; its content is in the input manifest |
+//! | host compiler, `as`, `ld`: the files that PATH names | with another PATH, other programs may run |
+//! | option, input, host option | the command line, with options files expanded and without `-t`; of `-o` and `-MF` only that they are given, where the result does not contain their values |
+//! | working directory | relative paths start there; left out if every path is absolute and the result does not contain it |
 //! | variables of gcc, nvcc and the message language | they change what the tools do |
-//! | archive: what it held before | `ar` updates |
+//! | archive: its old content | `ar` updates an existing archive |
 //! | source content | in place of its path, in [content keys](crate::content_key) only |
-//! | scratch folder | with debug information only |
-//! | relocatable: the names of the mapped folders | paths below one count by that name |
-//! | folder in folder: where a mapped folder is in another one | a path below both counts by the inner one's name |
+//! | scratch folder | debug information contains it; left out without debug information |
+//! | relocatable: the names of the mapped folders | in the key, a path below such a folder begins with this name |
+//! | folder in folder: which mapped folder is in another one | a path below both begins with the inner one's name |
 //!
-//! Files that were read, or looked for in vain, are not in the key but in the record's input manifest.
+//! Files that the tools read, or looked for and did not find, are not in the key. They are in the record's input manifest.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -66,11 +66,11 @@ pub struct Request {
     pub args: Vec<OsString>,
     /// The working directory.
     pub directory: PathBuf,
-    /// The environment, whole.
+    /// The whole environment.
     pub environment: Vec<(OsString, OsString)>,
-    /// Folders whose names count neither in keys nor in results.
+    /// Folders whose paths are replaced by fixed names in keys and results.
     pub path_map: PathMap,
-    /// The only source's content, where that counts and its path does not.
+    /// For a content key, the content of the only source.
     pub source: Option<Digest>,
     /// The parsed command line.
     pub invocation: Invocation,
@@ -79,7 +79,7 @@ pub struct Request {
 }
 
 impl Request {
-    /// Understands a call.
+    /// Parses a call.
     ///
     /// # Errors
     /// An argument that is not UTF-8, or anything that [`Invocation::parse`] refuses.
@@ -110,7 +110,7 @@ impl Request {
             &flags("NVCC_APPEND_FLAGS")?,
             &read,
         )?;
-        // gcc then writes a dependency file that no argument names.
+        // With these variables gcc writes a dependency file that no argument names.
         if ["DEPENDENCIES_OUTPUT", "SUNPRO_DEPENDENCIES"]
             .iter()
             .any(|name| variable(&environment, name).is_some())
@@ -149,7 +149,7 @@ impl Request {
         variable(&self.environment, name)
     }
 
-    /// The place in which stored conditions are checked.
+    /// The environment, directory and path map with which the conditions of a record are checked.
     pub fn place(&self) -> RunPlace<'_> {
         RunPlace {
             environment: &self.environment,
@@ -166,7 +166,7 @@ impl Request {
         }
     }
 
-    /// Where temporary files go.
+    /// The folder for temporary files.
     pub fn temporary(&self) -> PathBuf {
         self.variable("TMPDIR")
             .filter(|t| !t.is_empty())
@@ -179,12 +179,12 @@ impl Request {
         key_variants(key_parts.key(DOMAIN), self.work_dir(), terminal)
     }
 
-    /// Everything that the direct key is made from, by name.
+    /// The parts of the direct key, by name.
     pub fn key_parts(&self) -> KeyParts {
         self.key_parts_under(&self.path_map)
     }
 
-    /// The same with these folders' names left out.
+    /// The same with another path map.
     fn key_parts_under(&self, path_map: &PathMap) -> KeyParts {
         let mut sink = Explaining::new();
         let invocation = &self.invocation;
@@ -193,7 +193,8 @@ impl Request {
             sink.part("relocatable", path_map.names().as_bytes());
         }
         match &self.source {
-            // A path below two mapped folders is looked for when the result is made.
+            // A content key needs no such part: a path that leads from one mapped folder into another one is searched for
+            // when the result is made.
             Some(source) => sink.part(SOURCE_CONTENT, source.to_string().as_bytes()),
             None => {
                 for place in path_map.nesting() {
@@ -255,15 +256,15 @@ impl Request {
             && !guards::is_off("archive-before")
             && let Some(archive) = &invocation.output
         {
-            let held = Digest::of_file(&self.directory.join(archive))
+            let old_content = Digest::of_file(&self.directory.join(archive))
                 .map_or_else(|_| "nothing".to_owned(), |d| d.to_string());
-            sink.part("archive before", held.as_bytes());
+            sink.part("archive before", old_content.as_bytes());
         }
         sink.finish()
     }
 
-    /// The call's key parts with `base_dir = "auto"`, and the folders that are then left out; `None` where the call leaves
-    /// out folders already, leaves intermediate files, or has no folder to leave out.
+    /// The key parts that the call would have with `base_dir = "auto"`, and that path map. `None` where the call has a path map
+    /// already, leaves intermediate files, or has no folder to map.
     pub fn key_parts_without_folders(&self) -> Option<(KeyParts, PathMap)> {
         if !self.path_map.is_empty() || self.invocation.leaves_intermediate_files() {
             return None;
@@ -272,7 +273,7 @@ impl Request {
         (!path_map.is_empty()).then(|| (self.key_parts_under(&path_map), path_map))
     }
 
-    /// The folders of the call whose names would not count with this setting.
+    /// The folders of the call that this setting would map.
     pub fn folders(&self, base_dirs: &BaseDirs) -> PathMap {
         path_map_of(
             &self.nvcc,
@@ -284,13 +285,13 @@ impl Request {
         )
     }
 
-    /// Whether the call says the same in every working directory.
+    /// Whether the call has the same result in every working directory.
     pub fn is_independent_of_directory(&self) -> bool {
         self.invocation.output_is_free() && self.invocation.is_absolute()
     }
 
-    /// The identity by which `warpcc why` finds this call again: its working directory, and its output or, without one, its
-    /// inputs.
+    /// The identity by which `warpcc why` finds the last call like this one: the working directory and the output, or the
+    /// inputs if no output is named.
     pub fn identity(&self) -> KeyParts {
         let mut sink = Explaining::new();
         sink.part(

@@ -1,4 +1,4 @@
-//! Joins this call to others on the machine: to the budget, a build tool's tokens, and the build it belongs to.
+//! What this call shares with others on the machine: the budget, the build tool's jobserver, and the build it belongs to.
 
 use rustix::process::{Resource, getrlimit};
 use warpcc_budget::{Board, BoardPlace, Cancel, CommandKind, Joined, Tokens};
@@ -30,7 +30,7 @@ impl CallId {
         }
     }
 
-    /// The build as the budget knows it.
+    /// The build's number in the budget.
     fn number(&self) -> u64 {
         // FNV-1a: the same in every process.
         self.build
@@ -42,7 +42,7 @@ impl CallId {
     }
 }
 
-/// The place of the board that all calls of the user share.
+/// Where the board is: the table of the budget, which all calls of the user share.
 pub fn place(config: &Config) -> BoardPlace {
     match &config.runtime_dir.value {
         Some(folder) => BoardPlace::At(folder.clone()),
@@ -50,7 +50,7 @@ pub fn place(config: &Config) -> BoardPlace {
     }
 }
 
-/// The admission through which the commands of `request` get their share of the machine.
+/// The admission of the commands of `request`: it lets each one wait until the machine has room for it.
 pub fn admission<'a>(
     config: &Config,
     call_id: &CallId,
@@ -71,18 +71,18 @@ pub fn admission<'a>(
     Admission::new(board, tokens, call_id.number(), subject, store)
 }
 
-/// Why a call is bypassed where a limit on memory is low: an allocation that fails would end this process.
+/// Why a call is bypassed if a limit on memory is low: an allocation that fails would end this process.
 pub const LITTLE_MEMORY: &str = "little memory for this process";
 
-/// Whether this process may take less memory than it could need, by `ulimit -v` and `-d`. It aborted near 200 MB; a thread
-/// for which no heap of its own can be reserved uses another's.
+/// Whether `ulimit -v` or `-d` gives this process less memory than it may need. It was seen to abort with limits near 200 MB.
+/// The address space that glibc reserves for each thread's heap does not matter: without it, threads share a heap.
 pub fn has_little_memory() -> bool {
     const LEAST: u64 = 512 << 20;
     let is_less = |limited| getrlimit(limited).current.is_some_and(|most| most < LEAST);
     is_less(Resource::As) || is_less(Resource::Data)
 }
 
-/// Waits for the machine to have room for a whole nvcc that this process is about to become, and keeps that room for it.
+/// Waits until the machine has room for a whole nvcc, which this process is about to become. nvcc keeps the room until it ends.
 pub fn make_room_for_nvcc(config: &Config, call_id: &CallId, label: &str, log: &Log) {
     let board = Board::open(&place(config), config.limits());
     log_warnings(&board, log);
@@ -94,7 +94,7 @@ pub fn make_room_for_nvcc(config: &Config, call_id: &CallId, label: &str, log: &
         label,
         ..Applicant::default()
     };
-    // Never cancelled: a signal ends this process.
+    // Nothing cancels this wait, because a signal ends this process.
     if let Ok(pass) = admission.enter(&entry, &Cancel::new()) {
         pass.keep_across_exec();
     }

@@ -5,7 +5,7 @@ use warpcc_cache::{DiskStore, OpenError, Options, StoreAccess};
 
 use crate::config::Config;
 
-/// The cache, or nothing and a warning: it never fails a build.
+/// Opens the cache. Prints a warning if it cannot be used, because a cache never fails a build.
 pub fn open_store(config: &Config) -> Option<DiskStore> {
     match try_open(config) {
         Ok(store) => {
@@ -25,15 +25,15 @@ pub fn open_store(config: &Config) -> Option<DiskStore> {
     }
 }
 
-/// As [`open_store`], for those who have said already what is wrong.
+/// As [`open_store`], without a warning.
 pub fn open_quietly(config: &Config) -> Option<DiskStore> {
     try_open(config).ok()
 }
 
-/// The cache, or what is wrong with it.
+/// Opens the cache.
 ///
 /// # Errors
-/// It is no folder, or others decide what is in it.
+/// Its path is not a folder, or other users could change what is in it.
 pub fn try_open(config: &Config) -> Result<DiskStore, OpenError> {
     let options = Options {
         max_size: config.max_size.value.bytes().unwrap_or(0),
@@ -46,7 +46,7 @@ pub fn try_open(config: &Config) -> Result<DiskStore, OpenError> {
     DiskStore::open_for(&config.dir.value, options, access)
 }
 
-/// The cache, or why there is none.
+/// Opens the cache, for a command that needs it.
 ///
 /// # Errors
 /// Its folder cannot be used.

@@ -1,8 +1,9 @@
-//! Works out which messages nvcc shows of a failing build under `--threads`, where that does not depend on timing.
+//! Finds out whether it is certain which messages nvcc prints when a build fails under `--threads`.
 //!
-//! Seen on 13.5 with tools that log and wait: up to N commands run at once; after a failure those that run come to
-//! their end, no other begins, and each one's messages appear as it ends. The exit code is 255 where a tool of NVIDIA's
-//! failed. So the text is certain where only commands that surely ran printed anything; its order is a race.
+//! Seen on 13.5 with tools that log and wait: nvcc runs up to N commands at once. After a failure, the commands that run go on
+//! to their end, and no other one starts. nvcc prints the messages of each command when it ends, so their order depends on
+//! timing. The exit code is 255 if a tool of NVIDIA's failed. So the messages are certain if every command that printed
+//! something was sure to run.
 
 use std::num::NonZero;
 use std::thread::available_parallelism;
@@ -14,7 +15,7 @@ use warpcc_plan::{TaskGraph, Tool};
 /// nvcc's exit code after a failing build under `--threads`.
 pub const EXIT_CODE: i32 = 255;
 
-/// Whether nvcc, with this many threads (0: one for each processor), would have shown the same messages.
+/// Whether nvcc, with this many threads (0: one for each processor), would have printed the messages of the same commands.
 pub fn is_certain(graph: &TaskGraph, tasks: &[Finished], threads: usize) -> bool {
     let threads = match threads {
         0 => available_parallelism().map_or(1, NonZero::get),
@@ -27,30 +28,32 @@ pub fn is_certain(graph: &TaskGraph, tasks: &[Finished], threads: usize) -> bool
         return false;
     };
     let last_phase = phase_of(first);
-    // A preprocessor that fails leaves nvcc's own dependency filter and others without their files.
+    // After a failed preprocessor, other commands fail because they lack its output.
     if last_phase == 0
         || last_phase >= LATER
         || failed.iter().any(|task| phase_of(task) != last_phase)
     {
         return false;
     }
-    let spoke = |task: &&Finished| !(task.stdout.is_empty() && task.stderr.is_empty());
-    let mut behind = ancestors(graph, first.step);
-    behind.push(first.step);
+    let has_messages = |task: &&Finished| !(task.stdout.is_empty() && task.stderr.is_empty());
+    let mut before_failure = ancestors(graph, first.step);
+    before_failure.push(first.step);
     let others: Vec<&Finished> = tasks
         .iter()
-        .filter(|task| (has_failed(task) || spoke(task)) && !behind.contains(&task.step))
+        .filter(|task| {
+            (has_failed(task) || has_messages(task)) && !before_failure.contains(&task.step)
+        })
         .collect();
     if others.is_empty() {
         return true;
     }
-    // Commands of one phase begin together where there are threads for all of them.
+    // Commands of one phase start at the same time if there are threads for all of them.
     let count = |tool| graph.steps.iter().filter(|step| step.tool == tool).count();
-    let together = count(Tool::CudaFe) == 1
+    let start_together = count(Tool::CudaFe) == 1
         && threads >= count(Tool::Preprocess)
         && threads >= count(Tool::Cicc);
     let sure_to_run = phase(Tool::Cicc);
-    together && others.iter().all(|task| phase_of(task) <= sure_to_run)
+    start_together && others.iter().all(|task| phase_of(task) <= sure_to_run)
 }
 
 /// All steps that a step needs, directly or through others.

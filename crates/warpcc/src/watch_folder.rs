@@ -1,11 +1,11 @@
-//! The folder of the cache from which tools load the watch library: one that nobody else can write, since what is loaded
-//! from there runs in every compiler.
+//! The folder of the cache from which tools load the watch library. Only this user may write to it, because the library runs in
+//! every compiler.
 
 use std::fs::{self, DirBuilder, Permissions};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-/// The folder in the cache at `root`, made if need be; none where others could exchange what is in it.
+/// The folder in the cache at `root`. It is made if it does not exist. `None` if other users could replace what is in it.
 pub fn in_cache(root: &Path) -> Option<PathBuf> {
     drop(fs::create_dir_all(root));
     if !is_safe(root) {

@@ -1,8 +1,8 @@
 //! `warpcc explain`: runs a command one step at a time, and explains what happens.
 //!
-//! Runs nvcc's own plan, without overlaps and without the cache, to show what nvcc does. The output is made. Intermediate
-//! files are in the private folder, and are examined after each step. A plan that is not understood is an error here,
-//! because there is nothing to explain.
+//! Runs nvcc's own plan, without overlaps and without the cache, to show what nvcc does. The call's outputs are made as usual.
+//! Intermediate files are in the scratch folder, and are examined after each step. If the plan is not understood, the command
+//! fails.
 
 use std::cell::RefCell;
 use std::ffi::OsString;
@@ -79,14 +79,14 @@ pub fn run(args: &ExplainArgs, config: &Config, context: ProcessContext) -> anyh
     let (named, rest) = split_compiler(&args.args);
     let nvcc = find_nvcc(args.nvcc.as_deref().or(named), config, &context)?;
     let call_id = CallId::find(config);
-    // Without a cache nothing is found there, and nothing noted.
+    // Without a cache no step hits, and nothing is stored or recorded.
     let recorder = CallRecorder::new(&nvcc, rest, &context, None, config, &call_id);
     let call = Call {
         context: &context,
         recorder: &recorder,
         log: &Log::new(config.log.value.clone()),
     };
-    // Without base folders: the explanation is of nvcc's own files, not of those that clones share.
+    // Without base folders, the files are exactly nvcc's.
     let session = match Session::prepare(&nvcc, rest, &BaseDirs::default(), call) {
         Ok(session) => session,
         Err(Bypass::Plain(reason)) => bail!(
@@ -95,7 +95,7 @@ pub fn run(args: &ExplainArgs, config: &Config, context: ProcessContext) -> anyh
         ),
         Err(why) => bail!("this command cannot be explained: {why}"),
     };
-    // Fails before a minute of compiling, not after it.
+    // Find out now whether the page can be written, and not after a minute of compiling.
     for path in [&args.html, &args.markdown].into_iter().flatten() {
         write_file(path, |_| Ok(()))?;
     }
@@ -198,13 +198,13 @@ impl Listener<'_> {
     fn bytes(&self, graph: &TaskGraph, id: FileId, aside: &Path) -> Option<Vec<u8>> {
         let file = graph.file(id);
         let in_place = self.request.absolute(&file.path);
-        // The engine keeps most outputs aside until all is well, and writes others in place.
+        // Most outputs are in the scratch folder until the run has ended. Others are written in place.
         let aside = aside.join(id.0.to_string()).join(file.name());
         let path: &Path = match file.kind {
             FileKind::Output if aside.is_file() => &aside,
             _ => &in_place,
         };
-        // A device or a pipe would give nothing, or never end.
+        // Reading a device or a pipe may never end.
         path.is_file().then(|| std::fs::read(path).ok()).flatten()
     }
 }

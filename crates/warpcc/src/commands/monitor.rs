@@ -1,4 +1,4 @@
-//! `warpcc monitor`: reads the board, the memory and the counters of this machine for the live view.
+//! `warpcc monitor`: reads the budget's board, the memory and the counters of this machine for the live view.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -48,7 +48,7 @@ fn interval(text: &str) -> Result<Duration, &'static str> {
 /// # Errors
 /// The terminal is gone.
 pub fn run(args: &MonitorArgs, config: &Config) -> anyhow::Result<i32> {
-    // Without a cache there is still something to watch.
+    // Without a cache the tasks can still be shown.
     let store = open_store(config);
     let store = store.as_ref();
     let board = Board::open(&resources::place(config), config.limits());
@@ -125,7 +125,7 @@ impl MonitorSource for Machine<'_> {
 /// Adds the hits, misses and failures since the monitor was started. A direct hit counts as one hit.
 fn count(now: &BTreeMap<String, u64>, before: &BTreeMap<String, u64>, snapshot: &mut MonitorState) {
     for (name, count) in now {
-        // Counters may have been set to zero meanwhile.
+        // Somebody may have reset the counters since.
         let more = count.saturating_sub(before.get(name).copied().unwrap_or(0));
         if name == "invocations.direct_hits"
             || name.starts_with("steps.") && name.ends_with(".hits")

@@ -1,4 +1,4 @@
-//! The nvcc of a command: named on the command line, set, or found.
+//! Finds the nvcc of a command: from the command line, the settings, or PATH.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use crate::config::Config;
 use crate::locate;
 use crate::process_context::ProcessContext;
 
-/// The nvcc that `run` and `why` mean: named by option or argument, else the setting, else PATH, else the toolkit that a
+/// The nvcc for `run` and `why`: from an option or argument, else from the setting, else from PATH, else from the toolkit that a
 /// variable names.
 pub fn find_nvcc(
     named: Option<&Path>,
@@ -22,7 +22,7 @@ pub fn find_nvcc(
         .iter()
         .find(|(n, _)| n == "PATH")
         .map(|(_, v)| v.as_os_str());
-    // As the launcher: the setting holds for the bare word.
+    // As in the launcher, the setting applies to a name without a folder.
     let is_bare = |name: &&Path| {
         locate::is_nvcc(name.as_os_str())
             && (name.components().count() == 1 || locate::is_ourselves(name, &context.ourselves))
@@ -57,7 +57,7 @@ pub fn split_compiler(args: &[OsString]) -> (Option<&Path>, &[OsString]) {
     }
 }
 
-/// The program that a command line starts with, where it is another one than nvcc: `gcc -c x.c`.
+/// The program at the beginning of a command line, if it is not nvcc: `gcc -c x.c`.
 pub fn program_that_is_no_nvcc(args: &[OsString], context: &ProcessContext) -> Option<PathBuf> {
     let first = Path::new(args.first()?);
     let is_word = !first.as_os_str().as_encoded_bytes().starts_with(b"-");

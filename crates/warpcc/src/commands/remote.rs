@@ -1,4 +1,4 @@
-//! `warpcc remote`: asks the shared caches, shows their traffic, and uploads what waits.
+//! `warpcc remote`: tests the shared caches, shows their traffic, and uploads waiting results.
 
 mod keygen;
 mod print;
@@ -23,7 +23,7 @@ use crate::store::need_store;
 use keygen::KeygenArgs;
 use print::{Pinged, Rested, Row};
 
-/// One server is asked for no longer than this; each request has its own deadline besides.
+/// The time limit for one server. Each request also has a deadline of its own.
 const PING_LIMIT: Duration = Duration::from_secs(60);
 
 /// `warpcc remote`.
@@ -58,7 +58,7 @@ pub struct UploadArgs {
     pub background: bool,
 }
 
-/// Runs the command; the exit code is 1 where a server did not do its part.
+/// Runs the command. The exit code is 1 if a server did not answer or did not take everything.
 ///
 /// # Errors
 /// No shared cache is set, or no cache of our own.
@@ -104,7 +104,7 @@ pub fn run(command: &RemoteCommand, config: &Config, ourselves: &Path) -> anyhow
             Ok(0)
         }
         RemoteCommand::Upload(args) => upload(args, &layers, config, ourselves),
-        // Above: it needs no server.
+        // Done above, because it needs no server.
         RemoteCommand::Keygen(_) => Ok(0),
     }
 }

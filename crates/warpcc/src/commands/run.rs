@@ -1,4 +1,4 @@
-//! `warpcc run`: builds like the launcher, and writes down what ran.
+//! `warpcc run`: builds like the launcher, and writes reports on the commands that ran.
 
 mod args;
 mod table;
@@ -48,7 +48,7 @@ pub fn run(args: &RunArgs, config: &Config, context: ProcessContext) -> anyhow::
     let mut timeline = None;
     let code = Session::prepare(&nvcc, rest, &config.base_dir.value, call).and_then(|session| {
         let call_options = CallOptions {
-            // A call that is answered as a whole has nothing to show.
+            // A direct hit runs no command that could be shown.
             looks_up: !wants_reports(args),
             jobs: args.jobs,
             sequential: args.sequential,
@@ -78,7 +78,7 @@ pub fn run(args: &RunArgs, config: &Config, context: ProcessContext) -> anyhow::
     Ok(code)
 }
 
-/// Whether anything is asked for that only a build can tell.
+/// Whether a report is asked for that needs a build.
 fn wants_reports(args: &RunArgs) -> bool {
     let files = [&args.table, &args.verbose, &args.trace, &args.save];
     args.graph.is_some() || files.iter().any(|path| path.is_some())

@@ -92,7 +92,7 @@ pub fn run(args: &SetupArgs, context: &ProcessContext) -> anyhow::Result<i32> {
         }
     })?;
     if !args.dry_run {
-        // A link without its folder in PATH does nothing; a folder in PATH that is not there neither.
+        // If only one of the two changes is made, it has no effect: a link outside PATH, or a folder in PATH that does not exist.
         if let Some(change) = &of_link {
             change.carry_out()?;
         }

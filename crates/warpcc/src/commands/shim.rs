@@ -1,5 +1,5 @@
-//! `warpcc shim`: makes a folder that is a CUDA toolkit but for its nvcc, which is warpcc. For programs that take no other
-//! compiler than `$CUDA_HOME/bin/nvcc`.
+//! `warpcc shim`: makes a folder that looks like a CUDA toolkit, with warpcc as its nvcc. It is for programs that always run
+//! `$CUDA_HOME/bin/nvcc`.
 
 use std::ffi::OsStr;
 use std::fs::{self, Permissions};
@@ -39,7 +39,7 @@ pub struct ShimArgs {
     undo: bool,
 }
 
-/// The file that marks the folder as ours. It contains the path of the toolkit's folder.
+/// The file that shows that warpcc made the folder. It contains the path of the toolkit's folder.
 const MARK: &str = ".warpcc-shim";
 
 /// Makes the folder, or removes it; the exit code is 0.
@@ -57,7 +57,7 @@ pub fn run(args: &ShimArgs, config: &Config, context: &ProcessContext) -> anyhow
     let quoted = quoted(&folder)?;
     let nvcc = find_nvcc(args.nvcc.as_deref(), config, context)?;
     let mut nvcc = context.directory.join(nvcc);
-    // A toolkit may be made of links. A link to its nvcc from elsewhere, such as /usr/bin/nvcc, has no profile next to it.
+    // Links are followed only where nvcc.profile is missing: a toolkit may consist of links, and /usr/bin/nvcc may be a link into one.
     if !nvcc.with_file_name("nvcc.profile").exists() {
         let cannot = || format!("cannot read {}", nvcc.display());
         nvcc = nvcc.canonicalize().with_context(cannot)?;
@@ -83,7 +83,7 @@ pub fn run(args: &ShimArgs, config: &Config, context: &ProcessContext) -> anyhow
     Ok(0)
 }
 
-/// The toolkit that an nvcc is of. A folder of ours stands for its toolkit: two that led to each other would have no end.
+/// The toolkit of an nvcc. For the nvcc in a shim folder it is the toolkit behind the shim, so that shims never call each other.
 fn toolkit_of(nvcc: &Path) -> anyhow::Result<PathBuf> {
     let bin = nvcc.parent().filter(|bin| bin.ends_with("bin"));
     let folder = bin
@@ -103,7 +103,7 @@ fn is_ours(folder: &Path) -> bool {
     fs::symlink_metadata(folder.join(MARK)).is_ok_and(|found| found.is_file())
 }
 
-/// Marks the folder as ours. Fails where it already has other files.
+/// Puts the mark into the folder. Fails if the folder has other files.
 fn claim(folder: &Path, toolkit: &Path) -> anyhow::Result<()> {
     let cannot = || format!("cannot create {}", folder.display());
     fs::create_dir_all(folder).with_context(cannot)?;
@@ -121,7 +121,7 @@ fn claim(folder: &Path, toolkit: &Path) -> anyhow::Result<()> {
     })
 }
 
-/// Links to everything in `from` but `without`. Removes our links whose targets are gone.
+/// Makes a link for everything in `from` except `without`. Removes links of an earlier call whose targets are gone.
 fn link_all(from: &Path, to: &Path, without: &[&str]) -> anyhow::Result<()> {
     let is_left_out = |name: &OsStr| without.iter().any(|left_out| name == *left_out);
     let cannot_read = |folder: &Path| format!("cannot read {}", folder.display());
@@ -150,33 +150,33 @@ fn link_all(from: &Path, to: &Path, without: &[&str]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A path as a shell reads it.
+/// A path, quoted for a shell.
 fn quoted(path: &Path) -> anyhow::Result<String> {
     let text = path.to_str();
     let text = text.with_context(|| format!("{} is not UTF-8", path.display()))?;
     Ok(format!("'{}'", text.replace('\'', r"'\''")))
 }
 
-/// The folder's nvcc. A script, so that warpcc is given the toolkit's own path, wherever the folder is.
+/// Writes the folder's nvcc: a script that calls warpcc with the path of the toolkit's nvcc.
 fn write_program(file: &Path, own: &Path, nvcc: &Path) -> anyhow::Result<()> {
     let (own, nvcc) = (quoted(own)?, quoted(nvcc)?);
     let script = format!(
         "#!/bin/sh\n# FinalFile by `warpcc shim`.\n[ -x {own} ] && exec {own} {nvcc} \"$@\"\nexec {nvcc} \"$@\"\n"
     );
-    // The target of a link is not ours to write.
+    // Do not write through a link.
     if file.is_symlink() {
         fs::remove_file(file).with_context(|| format!("cannot replace {}", file.display()))?;
     }
     output::replace_file(file, script.as_bytes(), Permissions::from_mode(0o755))
 }
 
-/// Removes links and files of ours, and folders that are then empty.
+/// Removes the links and files that warpcc made, and folders that are then empty.
 fn remove(folder: &Path) -> anyhow::Result<()> {
     if !is_ours(folder) {
         bail!("{} was not made by warpcc shim", folder.display());
     }
     let cannot = |path: &Path| format!("cannot remove {}", path.display());
-    // It may have been named by a link, which is the user's.
+    // The user may have named the folder by a link of their own. The link stays.
     let folder = folder.canonicalize().with_context(|| cannot(folder))?;
     let folder = folder.as_path();
     let bin = folder.join("bin");

@@ -28,7 +28,7 @@ pub struct StatsArgs {
     pub zero: bool,
 }
 
-/// Writes the counters, and sets them to zero where that is asked for; the exit code is 0.
+/// Prints the counters, and resets them if the user asks for that. The exit code is 0.
 ///
 /// # Errors
 /// No cache, or counters that cannot be written.

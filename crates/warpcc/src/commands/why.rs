@@ -33,7 +33,7 @@ pub struct WhyArgs {
     pub args: Vec<OsString>,
 }
 
-/// Says why; the exit code is 0, and 1 where no call is remembered that is asked for.
+/// Prints the reasons. The exit code is 0, or 1 if the cache remembers no such call.
 ///
 /// # Errors
 /// No nvcc, or no cache.

@@ -1,4 +1,4 @@
-//! The settings of a Remote Execution cluster, together: `WARPCC_EXECUTOR` and its companions.
+//! The settings of a Remote Execution cluster: `WARPCC_EXECUTOR` and those that begin with this name.
 
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use super::property::Property;
 use super::value::{self, Raw};
 use super::{Setting, SettingSource};
 
-/// Everything about the cluster.
+/// The settings of the cluster.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExecutorSettings {
     /// The cluster's address; `None` where commands run on this machine.

@@ -1,12 +1,12 @@
-//! A value together with the place that decided it.
+//! A setting's value, with the place where it was set.
 
 use std::fmt;
 use std::path::PathBuf;
 
-/// Who decided a setting.
+/// The place where a setting was set.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SettingSource {
-    /// Nobody: it is what warpcc ships with.
+    /// Nowhere: it is warpcc's default.
     Default,
     /// The settings file.
     File {
@@ -29,17 +29,17 @@ impl fmt::Display for SettingSource {
     }
 }
 
-/// A value and who decided it.
+/// A value and the place where it was set.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Setting<T> {
     /// The value in force.
     pub value: T,
-    /// Who decided it.
+    /// The place where it was set.
     pub source: SettingSource,
 }
 
 impl<T> Setting<T> {
-    /// A value that nobody has chosen.
+    /// The default value.
     pub fn default_of(value: T) -> Self {
         Self {
             value,
@@ -47,7 +47,7 @@ impl<T> Setting<T> {
         }
     }
 
-    /// Replace the value, and remember who did.
+    /// Replaces the value and its source.
     pub fn assign(&mut self, value: T, source: &SettingSource) {
         self.value = value;
         self.source = source.clone();
@@ -92,6 +92,6 @@ pub struct SettingRow {
     pub variable: &'static str,
     /// The value in force; empty where there is none.
     pub value: String,
-    /// Who decided it.
+    /// The place where it was set.
     pub source: SettingSource,
 }

@@ -1,5 +1,5 @@
-//! The settings of signatures, together: `WARPCC_REMOTE_TRUSTED_KEYS` and its companions. They count for each shared cache that
-//! says nothing else.
+//! The settings of signatures: `WARPCC_REMOTE_TRUSTED_KEYS` and those like it. They apply to each shared cache that has no such
+//! settings of its own.
 
 use std::path::{Path, PathBuf};
 
@@ -10,7 +10,7 @@ use super::key::Key;
 use super::value::{self, Raw};
 use super::{Setting, SettingSource};
 
-/// Who signs, and who is trusted.
+/// The keys that sign and check results.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SignatureSettings {
     /// Public keys, and files with public keys.
@@ -35,7 +35,7 @@ impl Default for SignatureSettings {
 }
 
 impl SignatureSettings {
-    /// As shared caches take them.
+    /// The settings in the form in which shared caches take them.
     pub fn defaults(&self) -> Signatures {
         Signatures {
             signing_key: SigningKey::first_of(
@@ -47,7 +47,7 @@ impl SignatureSettings {
         }
     }
 
-    /// Reads one of them; nothing where `key` is not one.
+    /// Reads one of these settings; `None` where `key` is another setting.
     pub(super) fn set(
         &mut self,
         key: Key,
@@ -72,7 +72,7 @@ impl SignatureSettings {
         })
     }
 
-    /// One of them as text and who decided it; nothing where `key` is not one.
+    /// One of these settings as text, with its source; `None` where `key` is another setting.
     pub(super) fn row(&self, key: Key) -> Option<(String, &SettingSource)> {
         let text = |setting: &Setting<Option<String>>| setting.value.clone().unwrap_or_default();
         Some(match key {

@@ -11,22 +11,22 @@ fn finding(severity: Severity, what: impl Into<String>, why: &str, fix: &str) ->
     }
 }
 
-/// All is well with `what`.
+/// There is no problem with `what`.
 pub fn fine(what: impl Into<String>) -> Finding {
     finding(Severity::Fine, what, "", "")
 }
 
-/// Something to know.
+/// Information.
 pub fn note(what: impl Into<String>, why: &str, fix: &str) -> Finding {
     finding(Severity::Note, what, why, fix)
 }
 
-/// Something that costs time or results.
+/// A problem that costs time or hits.
 pub fn warning(what: impl Into<String>, why: &str, fix: &str) -> Finding {
     finding(Severity::Warning, what, why, fix)
 }
 
-/// Something that keeps warpcc from working.
+/// A problem without whose solution warpcc does not work.
 pub fn error_of(what: impl Into<String>, why: &str, fix: &str) -> Finding {
     finding(Severity::Error, what, why, fix)
 }

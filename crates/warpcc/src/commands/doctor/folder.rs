@@ -18,7 +18,7 @@ pub(super) enum Usable {
     No,
 }
 
-/// With less than this on the disk builds themselves fail.
+/// With less free space than this, builds fail with or without a cache.
 const SCARCE: u64 = 256 << 20;
 
 pub(super) fn check(config: &Config, findings: &mut Vec<Finding>) -> Usable {
@@ -84,7 +84,7 @@ pub(super) fn check(config: &Config, findings: &mut Vec<Finding>) -> Usable {
     }
 }
 
-/// Finds out which other users can read and write the folder. Opening a folder of ours closes it to others.
+/// Finds out which other users can read and write the folder. This is done before the cache is opened, because that changes the folder's mode.
 fn whose(config: &Config, findings: &mut Vec<Finding>) {
     let shown = config.dir.value.display();
     if config.shared.value {

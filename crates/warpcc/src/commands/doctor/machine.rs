@@ -1,4 +1,4 @@
-//! The budget that all calls share: where they meet, how much there is, who decided it, and make's jobserver.
+//! Checks the budget that all calls share: where its table is, its limits, where they were set, and make's jobserver.
 
 use std::fs;
 
@@ -12,7 +12,7 @@ use crate::process_context::ProcessContext;
 use crate::resources::place;
 use crate::scratch::unusable_root;
 
-/// A large file's cicc needs more than this alone.
+/// One cicc of a large file needs more memory than this.
 const LITTLE_KIB: u64 = 2 << 20;
 
 pub(super) fn check(config: &Config, context: &ProcessContext, findings: &mut Vec<Finding>) {
@@ -105,7 +105,7 @@ fn processors() -> Option<u32> {
     count(list)
 }
 
-/// How many a list like `0-3,8` names.
+/// The number of processors in a list such as `0-3,8`.
 fn count(list: &str) -> Option<u32> {
     let mut all = 0_u32;
     for range in list.trim().split(',') {

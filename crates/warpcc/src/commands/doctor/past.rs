@@ -10,9 +10,9 @@ use crate::commands::advice::{advice, cure};
 use crate::config::Config;
 use crate::store::open_quietly;
 
-/// Fewer calls than this are no habit.
+/// With fewer calls than this nothing is reported.
 const HABIT: usize = 3;
-/// How many of each kind are named.
+/// The most findings of each kind.
 const NAMED: usize = 3;
 
 pub(super) fn check(config: &Config, findings: &mut Vec<Finding>) {
@@ -57,7 +57,7 @@ pub(super) fn judge(summary: &Summary, findings: &mut Vec<Finding>) {
             change(miss)
         );
         let why = format!("first seen at {}", miss.example);
-        // A header or a source that was edited is what a build is for.
+        // An edited header or source is a normal reason to build.
         let edited = ["header", "source"].contains(&miss.kind.as_str());
         findings.push(if edited || miss.calls * 2 < calls {
             note(what, &why, cure(&miss.kind))

@@ -1,4 +1,4 @@
-//! Whether the shared caches answer and can be written, as `warpcc remote ping` asks them.
+//! Checks whether the shared caches answer and can be written, in the same way as `warpcc remote ping`.
 
 use std::thread;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use crate::config::Config;
 use crate::process_context::ProcessContext;
 use crate::remotes;
 
-/// All are asked at once, and none for longer.
+/// The time limit. All servers are asked at the same time.
 const LIMIT: Duration = Duration::from_secs(10);
 
 pub(super) fn check(config: &Config, context: &ProcessContext, findings: &mut Vec<Finding>) {

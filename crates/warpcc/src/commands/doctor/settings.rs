@@ -1,4 +1,4 @@
-//! Settings and variables that make every call miss, or never ask the cache.
+//! Finds settings and variables with which every call misses or is bypassed.
 
 use warpcc_report::doctor::Finding;
 
@@ -61,7 +61,7 @@ pub(super) fn check(config: &Config, context: &ProcessContext, findings: &mut Ve
     }
 }
 
-/// Why a flag in every call's command line is no good idea.
+/// The problem with a flag that is added to every call's command line.
 fn suspicion(word: &str) -> Option<&'static str> {
     let option = word.split_once('=').map_or(word, |(option, _)| option);
     if ["-time", "--time"].contains(&option) {

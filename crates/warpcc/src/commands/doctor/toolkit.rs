@@ -20,7 +20,7 @@ use crate::process_context::ProcessContext;
 /// Releases that the test suite compares with.
 pub const TESTED: [&str; 2] = ["13.0", "13.5"];
 
-/// An nvcc on a network share that hangs must not hang the doctor.
+/// The time limit for nvcc, which may be on a network share that hangs.
 const DEADLINE: Duration = Duration::from_secs(20);
 
 pub(super) fn check(config: &Config, context: &ProcessContext, findings: &mut Vec<Finding>) {
@@ -118,7 +118,7 @@ fn version(nvcc: &Path, flags: Flags, deadline: Duration) -> Result<String, Stri
         .map_err(|error| error.to_string())?;
     let (sender, receiver) = mpsc::channel();
     if let Some(out) = child.stdout.take() {
-        // Without the thread there is no answer; the finding says so.
+        // If the thread cannot be started, there is no answer, and the finding says so.
         let read = move || {
             let mut text = Vec::new();
             // No release prints more than a few lines.
@@ -128,7 +128,7 @@ fn version(nvcc: &Path, flags: Flags, deadline: Duration) -> Result<String, Stri
         drop(thread::Builder::new().spawn(read));
     }
     let text = receiver.recv_timeout(deadline);
-    // A program that has printed enough, or closed its output, may still not end by itself.
+    // The program may have closed its output without ending.
     drop(child.kill());
     drop(child.wait());
     let text = text.map_err(|_| format!("no answer within {} s", deadline.as_secs()))?;

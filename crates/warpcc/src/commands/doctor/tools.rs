@@ -1,6 +1,6 @@
-//! Whether each tool of the toolkit runs with the watch library in it: one that hangs holds up every build.
+//! Checks whether each tool of the toolkit runs with the watch library. A tool that hangs with it would delay every build.
 //!
-//! Which tools those are, nvcc's own plan says.
+//! The tools are those of a plan that nvcc prints.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -18,9 +18,9 @@ use crate::commands::nvcc::find_nvcc;
 use crate::config::Config;
 use crate::process_context::ProcessContext;
 
-/// A tool that says its version takes a moment, from a network share a few seconds.
+/// The time limit for a tool that prints its version. From a network share this may take a few seconds.
 const DEADLINE: Duration = Duration::from_secs(20);
-/// One that neither works nor prints anything for this long never will.
+/// A tool that makes no progress for this time hangs.
 const STILL: Duration = Duration::from_secs(8);
 
 /// A call for which nvcc plans all of its tools. It compiles nothing.
@@ -43,7 +43,7 @@ pub(super) fn check(
     folder: &Path,
     findings: &mut Vec<Finding>,
 ) {
-    // Said elsewhere.
+    // The check of the toolkit reports this.
     let Ok(nvcc) = find_nvcc(None, config, context) else {
         return;
     };
@@ -74,7 +74,7 @@ pub(super) fn check(
     }
 }
 
-/// The programs that nvcc starts, itself first, and their environment.
+/// nvcc and the programs that it starts, and their environment.
 fn planned(nvcc: &Path, context: &ProcessContext) -> Result<(Vec<PathBuf>, Environment), String> {
     let mut environment = context.environment.clone();
     let ended = run(nvcc, &PLAN, &environment, context).map_err(|hang| hang.0)?;
@@ -147,7 +147,7 @@ fn try_with(
 /// Why a program was ended.
 struct Hang(String);
 
-/// Runs a program to its end, or ends it; one that cannot be started is no hang.
+/// Runs a program to its end, or ends it after the time limit. A program that cannot be started is not reported as hanging.
 fn run(
     program: &Path,
     args: &[&str],
@@ -174,7 +174,7 @@ fn run(
                 children.close();
             }
         };
-        // Without the thread only one that stands still is ended.
+        // If the thread cannot be started, only a program without progress is ended.
         drop(thread::Builder::new().spawn_scoped(scope, guard));
         let ended = children.run(0, &order);
         drop(over);

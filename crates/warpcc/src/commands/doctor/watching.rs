@@ -1,4 +1,4 @@
-//! Whether the library that sees what a compiler reads can be loaded into a program here.
+//! Checks whether the watch library can be loaded into a program.
 
 use std::fs::{self, DirBuilder};
 use std::os::unix::fs::DirBuilderExt;
@@ -47,12 +47,12 @@ pub(super) fn check(config: &Config, context: &ProcessContext, findings: &mut Ve
 }
 
 fn attempt(config: &Config, context: &ProcessContext, own: &Path) -> Result<PathBuf, String> {
-    // New, and for nobody else: others may guess its name.
+    // The folder must be new and private, because other users can guess its name.
     DirBuilder::new()
         .mode(0o700)
         .create(own)
         .map_err(|error| format!("{}: {error}", own.display()))?;
-    // As for a build: in the cache, or else in a private folder.
+    // As in a build, the library is in the cache or, if that is not possible, in a private folder.
     let kept = crate::watch_folder::in_cache(&config.dir.value);
     let library = [kept, Some(own.to_owned())]
         .into_iter()

@@ -1,6 +1,6 @@
-//! Other caches and wrappers around the host compiler: in `PATH` under its name, or in a variable.
+//! Finds other caches and wrappers of the host compiler: in `PATH` under the compiler's name, or in a variable.
 //!
-//! A launcher that CMake or a Makefile puts before nvcc is not seen from here.
+//! It does not find a launcher that CMake or a Makefile puts before nvcc.
 
 use std::path::{Path, PathBuf};
 
@@ -13,7 +13,7 @@ use super::variables::variable;
 use super::wrapper_names::{self, is_script, wrapper};
 use crate::process_context::ProcessContext;
 
-/// Who reads which variable for the host compiler's name.
+/// Variables with the host compiler's name, and the program that reads each.
 const VARIABLES: [(&str, &str); 2] = [("NVCC_CCBIN", "nvcc"), ("CUDAHOSTCXX", "CMake")];
 
 pub(super) fn check(context: &ProcessContext, findings: &mut Vec<Finding>) {

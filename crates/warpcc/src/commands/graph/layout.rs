@@ -1,4 +1,4 @@
-//! Where the boxes of a graph go, and the ways of the lines between them.
+//! Computes the positions of the boxes of a graph, and the paths of the lines between them.
 //!
 //! A layered drawing, from left to right: every box stands one column right of the
 //! last one it waits for (longest path), the order in a column is improved by

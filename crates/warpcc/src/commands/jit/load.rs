@@ -1,4 +1,4 @@
-//! `warpcc jit load`: the process that may be lost. Loads what it is asked to, and says what happened,
+//! `warpcc jit load`: loads modules in a process of its own, which a faulty module may end. Prints the result,
 //! a line for each item.
 
 use std::io::{self, Write};
@@ -15,7 +15,7 @@ use crate::commands::output;
 /// Loads; gives the exit code.
 ///
 /// # Errors
-/// Nobody listens, or the file is not what it was.
+/// The output cannot be written, or the file has changed.
 pub fn load(args: &LoadArgs) -> anyhow::Result<i32> {
     output::print(|out| {
         let loader = match Loader::open(args.device) {
@@ -81,7 +81,7 @@ fn said(item: String, answer: Result<Duration, DriverError>) -> Said {
     }
 }
 
-/// At once: what is said must not be lost with the process.
+/// Writes the line at once, so that it is not lost if the process is ended.
 fn say(said: &Said, out: &mut dyn Write) -> io::Result<()> {
     serde_json::to_writer(&mut *out, said)?;
     writeln!(out)?;

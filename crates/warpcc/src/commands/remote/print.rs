@@ -1,4 +1,4 @@
-//! Prints what the shared caches answered, gave and took, for people and as JSON.
+//! Prints the answers of the shared caches, and the downloads and uploads, for people and as JSON.
 
 use std::io::{self, Write};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -14,20 +14,20 @@ use crate::config::format_bytes;
 pub struct Pinged {
     /// Its URL, without credentials.
     pub server: String,
-    /// Whether nothing is given to it.
+    /// Whether nothing is uploaded to it.
     pub read_only: bool,
     /// The answer, or why there was none.
     pub answer: Result<Answer, String>,
 }
 
 impl Pinged {
-    /// Whether the server answers, and takes results where it should.
+    /// Whether the server answers and, unless it is read-only, can be written.
     pub fn is_well(&self) -> bool {
         matches!(&self.answer, Ok(answer) if !matches!(answer.write, WriteTest::Refused(_)))
     }
 }
 
-/// A server that is left alone for a while, and why.
+/// A server that is not used for a while, and why.
 pub struct Rested {
     /// Seconds since 1970.
     pub until: u64,
@@ -39,25 +39,25 @@ pub struct Rested {
 pub struct Row {
     /// Its URL, without credentials.
     pub server: String,
-    /// Whether nothing is given to it.
+    /// Whether nothing is uploaded to it.
     pub read_only: bool,
-    /// Results that came from it.
+    /// Results that were downloaded from it.
     pub hits: u64,
     /// Results that it did not have.
     pub misses: u64,
-    /// Results given to it.
+    /// Results that were uploaded to it.
     pub uploads: u64,
-    /// Bytes given to it.
+    /// Bytes that were uploaded to it.
     pub bytes_up: u64,
-    /// Bytes that came from it.
+    /// Bytes that were downloaded from it.
     pub bytes_down: u64,
-    /// Results that nobody had signed, where signatures are demanded.
+    /// Results without a signature, while the settings require one.
     pub unsigned: u64,
     /// Results signed with a key that is not trusted.
     pub foreign: u64,
-    /// Results whose signature is of something else.
+    /// Results with a signature that does not fit them.
     pub bad_signature: u64,
-    /// Results that wait to be given to it.
+    /// Results that wait to be uploaded to it.
     pub waiting: usize,
     /// Set where the server is not read for a while.
     pub reading: Option<Rested>,

@@ -1,4 +1,4 @@
-//! A build in a few lines, and the list of those that are remembered.
+//! Prints a build in a few lines, and the list of the remembered builds.
 
 use std::io::{self, Write};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -15,7 +15,7 @@ use crate::seconds::{format_ago, format_seconds};
 /// Rows of each kind: what fits on a screen.
 const SHOWN: usize = 5;
 
-/// How full the machine was; nothing where every call was answered as a whole.
+/// How much of the machine was used; empty if every call was a direct hit.
 fn at_once(summary: &Summary) -> String {
     match summary.budget.slots {
         0 => String::new(),

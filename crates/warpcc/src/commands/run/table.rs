@@ -18,7 +18,7 @@ const COLUMNS: [&str; 11] = [
     "writes",
 ];
 
-/// Write the table with its heading.
+/// Writes the table with its heading.
 ///
 /// `exit_code` is empty for a command that did not run. The last two columns list
 /// files as `name=size` with `;` between them; an unknown size is left empty.

@@ -7,10 +7,10 @@ use serde_json::{Value, json};
 
 use crate::commands::timeline::{Run, TaskOutcome, TaskRow};
 
-/// The trace has one process; its number means nothing.
+/// The number of the trace's only process. Any number would do.
 const PROCESS: u32 = 1;
 
-/// Write the trace: a lane per command that ran at once, arrows for the files.
+/// Writes the trace. Commands that ran at the same time are in different lanes, and arrows show dependencies.
 pub fn write(run: &Run, out: &mut dyn Write) -> io::Result<()> {
     let lanes = run.lanes();
     let mut events = vec![metadata("process_name", 0, &run.title)];
@@ -18,7 +18,7 @@ pub fn write(run: &Run, out: &mut dyn Write) -> io::Result<()> {
         events.push(metadata("thread_name", lane, &format!("slot {}", lane + 1)));
     }
     for (row, lane) in run.rows.iter().zip(&lanes) {
-        // A command that did not run has no place in time.
+        // A command that did not run is not in the timeline.
         if row.outcome != TaskOutcome::Skipped {
             events.push(slice(row, *lane));
         }

@@ -5,9 +5,9 @@ use std::io::{self, Write};
 use crate::commands::timeline::{Run, TaskOutcome, TaskRow};
 use crate::seconds::format_seconds;
 
-/// Write the account.
+/// Writes the environment and the commands.
 ///
-/// Lines of nvcc's kind begin with `#$`; the lines between them, which begin with
+/// As in nvcc's output, these lines begin with `#$`. The lines between them, which begin with
 /// `#` alone, say what each command was and how it went.
 pub fn write(run: &Run, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "# {}", one_line(&run.title))?;

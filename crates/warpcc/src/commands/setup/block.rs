@@ -1,7 +1,7 @@
-//! A block of lines between two marker comments in a user's file: put in once, and taken out so that every byte is as
-//! before.
+//! Puts a block of lines between two marker comments into a user's file, and takes it out so that the file is as before, byte
+//! for byte.
 //!
-//! The first marker also says what the block found: a file without an end of its last line, or no file.
+//! The first marker also records how the file was before: without an end of its last line, or missing.
 
 const OPEN: &[u8] = b"# >>> warpcc setup --";
 const NO_LINE_END: &str = " (the line before had no end)";
@@ -12,11 +12,11 @@ const NEW_FILE: &str = " (there was no file)";
 pub struct Edited {
     /// The text.
     pub text: Vec<u8>,
-    /// There was no file before there was a block.
+    /// Whether there was no file before the block was put in.
     pub was_no_file: bool,
 }
 
-/// A block begins and does not end: somebody edited it.
+/// A block has no end marker, because somebody edited the file.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the lines of `warpcc setup --{0}` begin there and do not end: correct the file by hand")]
 pub struct Unfinished(String);
@@ -64,7 +64,7 @@ pub fn without(text: &[u8], name: &str) -> Result<Option<Edited>, Unfinished> {
     let (mut before, after) = (&text[..there.start], &text[there.end..]);
     let mut rest = after.to_vec();
     if after.starts_with(OPEN) {
-        // The next block is now the one that found the file as it was.
+        // The next block must now record how the file was before.
         if let Some(at) = find_bytes(after, b" >>>\n") {
             rest.splice(at..at, there.found.bytes());
         }

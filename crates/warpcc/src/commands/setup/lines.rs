@@ -53,7 +53,7 @@ pub fn lines(mode: Mode, shell: Shell, folder: Option<&Path>, context: &ProcessC
             if let Some(folder) = folder {
                 text += &shell.first_in_path(folder);
             }
-            // PyTorch and others take the folder above nvcc's for the toolkit, and would take ours.
+            // PyTorch and others take the parent of nvcc's folder for the toolkit. Here that would be warpcc's folder.
             text += &toolkit(context).map_or(String::new(), |home| cuda_home(shell, &home));
         }
         // CMake 3.17 and newer.

@@ -21,7 +21,7 @@ pub struct Link {
 
 /// A change to the link.
 pub enum LinkChange {
-    /// Nothing, and why.
+    /// Nothing is changed, for this reason.
     None(String),
     /// Make it.
     Make {
@@ -43,7 +43,7 @@ pub fn find(context: &ProcessContext) -> anyhow::Result<Link> {
         .ourselves
         .first()
         .context("this program has no file")?;
-    // A Debian package and a tarball bring one.
+    // A Debian package and a tarball contain such a folder.
     let packaged = own
         .parent()
         .and_then(Path::parent)
@@ -73,7 +73,7 @@ impl LinkChange {
     /// The change that makes the link.
     ///
     /// # Errors
-    /// Something else has its place.
+    /// There is another file of that name.
     pub fn make(link: &Link) -> anyhow::Result<Self> {
         let file = link.folder.join("nvcc");
         if leads_to(&file, &link.target) {
@@ -91,7 +91,7 @@ impl LinkChange {
     /// The change that removes the link.
     ///
     /// # Errors
-    /// Something else has its place.
+    /// There is another file of that name.
     pub fn remove(link: &Link) -> anyhow::Result<Self> {
         let file = link.folder.join("nvcc");
         if link.is_packaged {
@@ -105,7 +105,7 @@ impl LinkChange {
         }
     }
 
-    /// Does it.
+    /// Makes the change.
     ///
     /// # Errors
     /// The file system refuses.
@@ -130,12 +130,12 @@ impl LinkChange {
     }
 }
 
-/// Of this program or of one that was installed before.
+/// Whether a link leads to a warpcc, this one or an earlier installation.
 fn is_link_to_warpcc(file: &Path) -> bool {
     fs::read_link(file).is_ok_and(|to| to.file_name().is_some_and(|name| name == "warpcc"))
 }
 
-/// In place of an old one, in one step.
+/// Makes the link. Replaces an old one atomically.
 fn put_link(link: &Path, target: &Path) -> std::io::Result<()> {
     let beside = link.with_file_name(format!(".nvcc-{}", std::process::id()));
     symlink(target, &beside)?;

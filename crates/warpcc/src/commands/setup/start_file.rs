@@ -69,7 +69,7 @@ pub struct StartFile {
 
 /// A change to a start file.
 pub enum FileChange {
-    /// Nothing, and why.
+    /// Nothing is changed, for this reason.
     None(&'static str),
     /// Write this.
     Write {

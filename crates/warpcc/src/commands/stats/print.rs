@@ -16,7 +16,7 @@ use crate::commands::advice::advice;
 use crate::config::format_bytes;
 use crate::seconds::format_seconds;
 
-/// This many projects are shown.
+/// The most projects that are shown.
 const PROJECTS: usize = 5;
 
 /// The steps that are always shown, in the order nvcc runs them.
@@ -72,7 +72,7 @@ pub struct Project {
     pub folder: PathBuf,
     /// Compilations.
     pub calls: u64,
-    /// Of those, answered from the cache as a whole.
+    /// How many of them were direct hits.
     pub direct_hits: u64,
     /// Processor time saved, as in [`Stats::saved`].
     pub saved: Duration,
@@ -145,7 +145,7 @@ impl Stats {
     }
 }
 
-/// Write it for people: the answer first.
+/// Writes the statistics for people, the summary first.
 pub fn write_text(stats: &Stats, out: &mut dyn Write) -> io::Result<()> {
     let count = |name: &str| stats.count(&format!("invocations.{name}"));
     let total = count("total");
@@ -319,7 +319,7 @@ fn write_folders(stats: &Stats, out: &mut dyn Write) -> io::Result<()> {
     Ok(())
 }
 
-/// Write it for programs; every key is always there.
+/// Writes the statistics as JSON. Every key is always there.
 pub fn write_json(stats: &Stats, out: &mut dyn Write) -> io::Result<()> {
     let mut invocations = Map::new();
     for name in [

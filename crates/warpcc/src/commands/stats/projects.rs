@@ -1,4 +1,4 @@
-//! How often the cache answered in each project: the calls that are remembered, by the folder their builds ran in.
+//! Hits of each project, from the records of calls. A project is the folder in which its builds ran.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use super::print::Project;
 /// Every project, the one with the most calls first; empty without records.
 pub fn projects(history: &History) -> Vec<Project> {
     let mut builds = BTreeMap::new();
-    // Records that cannot be read are only missing from the figures.
+    // Records that cannot be read are left out.
     drop(history.visit(|call| add(&mut builds, &call)));
     by_folder(builds)
 }
@@ -28,7 +28,7 @@ fn add(builds: &mut Builds, call: &InvocationRecord) {
         folder: PathBuf::from(&call.directory),
         ..Project::default()
     });
-    // make enters folders; the project is their common parent.
+    // make runs compilers in several folders. The project is their common parent.
     build.folder = shared(&build.folder, Path::new(&call.directory));
     build.calls += 1;
     build.direct_hits += u64::from(call.outcome == CallOutcome::DirectHit);

@@ -23,11 +23,11 @@ use crate::store::need_store;
 enum Fit {
     /// A file whose path ends with the given one.
     Ending,
-    /// The very file.
+    /// The same file.
     Exact,
 }
 
-/// Writes the answer. The exit code is 1 where no such call is remembered.
+/// Prints the answer. The exit code is 1 if the cache remembers no such call.
 pub(super) fn run(file: &Path, config: &Config, context: &ProcessContext) -> anyhow::Result<i32> {
     let history = records(&need_store(config)?);
     let wanted = plain(&context.directory.join(file));

@@ -53,7 +53,7 @@ pub fn why(
     {
         return Ok(Why::Hit);
     }
-    // Either the same command read other files, or another command made this output last time.
+    // If there is a run under the same key, other files differ. If not, the last command for this output had another key.
     if let Some(files) = nearest(variants, &request) {
         return Ok(Why::Differs {
             parts: Vec::new(),

@@ -14,7 +14,7 @@ use crate::commands::output;
 use crate::config::Config;
 use crate::store::need_store;
 
-/// This many files of a reason are named.
+/// The most files that are named for a reason.
 const NAMED: usize = 3;
 
 /// Calls that were not answered for one reason.
@@ -25,7 +25,7 @@ struct Group {
     files: Vec<String>,
 }
 
-/// Writes it; the exit code is 1 where no build is remembered.
+/// Prints the reasons. The exit code is 1 if the cache remembers no build.
 pub(super) fn run(config: &Config) -> anyhow::Result<i32> {
     let Some(found) = records(&need_store(config)?).last()? else {
         crate::log::warn("no build is recorded yet; compile something: warpcc nvcc -c x.cu");

@@ -8,9 +8,9 @@ use crate::commands::advice::advice_not_kept;
 /// The comparison of a command with what the cache remembers of it.
 #[derive(Debug, Clone)]
 pub enum Why {
-    /// The cache has the answer.
+    /// The call would hit.
     Hit,
-    /// The cache has never seen anything like it, or has removed it since.
+    /// The cache has no similar run, or has removed it.
     NeverSeen,
     /// The cache has a similar run.
     Differs {
@@ -166,7 +166,7 @@ fn file_sentence(file: &FileDifference) -> String {
     }
 }
 
-/// Names and values are foreign text: a line break would look like the next item.
+/// Names and values come from outside: a line break in one would look like the next item.
 pub(super) fn one_line(text: &str) -> String {
     text.replace('\n', "\\n").replace('\r', "\\r")
 }
