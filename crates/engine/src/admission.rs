@@ -1,7 +1,7 @@
-//! When a task may start: the machine's budget, a build tool's tokens, and what tasks are known to cost.
+//! Decides when a task may start: from the machine's budget, the build tool's tokens, and the costs of earlier tasks.
 //!
-//! Order, always: first a token of the build tool's, then a claim on the machine. A task with a claim runs, and never
-//! waits for a token, so there is no circle.
+//! A task first waits for a token of the build tool, and then for its claim on the machine. It never waits for a token while it
+//! has a claim, so tasks cannot wait for each other in a circle.
 
 use std::io;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
@@ -40,10 +40,10 @@ struct Known {
     exchanged: Option<Instant>,
 }
 
-/// How often calls that run side by side tell each other what tools cost.
+/// How often a call stores the costs that it has measured, so that calls that run at the same time know them.
 const EXCHANGE: Duration = Duration::from_millis(500);
 
-/// A task that may run. Dropping it lets the next one in.
+/// The permission of a task to run. Dropping it lets another task start.
 pub struct Pass {
     // Given back in this order: a task that waits for the token then finds room.
     claim: Claim,
@@ -301,7 +301,7 @@ pub fn watch_memory(board: &Board, children: &Children, done: &Receiver<()>) {
     }
 }
 
-/// The error of a task that was told not to wait any longer.
+/// The error of a task whose wait was cancelled.
 pub fn cancelled(_: Cancelled) -> io::Error {
     io::Error::other("cancelled before it started")
 }

@@ -1,9 +1,9 @@
-//! Results for words on other lines: when one is shared, and what may not follow from it.
+//! Stores a step's result also for texts that differ only in their line numbers.
 //!
-//! A step's result is also kept under a key without the lines of its preprocessed text (`tokens.rs`). That
-//! is decided at the end of a run, when it is known that nothing of it shows a line: no step said anything, and there is no debug
-//! information in what was made. A host compile of a file that was made of another text has to be silent, too: its messages would name
-//! wrong lines. Otherwise the plan is run again, and lines count.
+//! Such a result has a second key, without the line numbers of the preprocessed text (`tokens.rs`). Whether it gets this key is
+//! decided at the end of a run: no step may have printed a message, and no result may contain debug information, because both
+//! contain line numbers. If a host compile reads a file that was made from a text with other lines, it must not print a message
+//! either, which would name wrong lines. If it does, the plan runs again, with line numbers in all keys.
 
 use std::io;
 
@@ -15,7 +15,7 @@ use crate::context::RunContext;
 use crate::event::{Finished, StepOutcome};
 use crate::pieces;
 
-/// Why a plan is run again with lines that count.
+/// Why a plan runs again with line numbers in all keys.
 pub const OTHER_LINES: &str = "a message about a text with other lines";
 
 /// Marks of a result that shows line numbers: debug information, and calls of sanitizers and profilers.
@@ -29,7 +29,7 @@ const SHOWS_LINES: [&[u8]; 7] = [
     b"__gcov_",
 ];
 
-/// Whether the step's result may be one for other lines.
+/// Whether the step's result may have been made from a text with other lines.
 pub fn may_serve(run: &RunContext<'_>, step: &Step) -> bool {
     !run.lines_count
         && matches!(step.tool, Tool::Cicc | Tool::CudaFe)
@@ -51,7 +51,7 @@ fn says_nothing(finished: &Finished) -> bool {
     finished.stdout.is_empty() && finished.stderr.is_empty()
 }
 
-/// Looks at what a step made of files that were made of other lines.
+/// Checks the result of a step that read files made from a text with other lines.
 ///
 /// # Errors
 /// [`OTHER_LINES`].
@@ -71,7 +71,7 @@ pub fn check(run: &RunContext<'_>, step: &Step, finished: &Finished) -> io::Resu
     }
 }
 
-/// Keeps the results of a run for other lines, too, where nothing shows that there were these.
+/// Stores the results of a run under the keys without line numbers, if no result contains a line number.
 pub fn share(run: &RunContext<'_>, tasks: &[Finished]) {
     let options = run.options;
     let (Some(store), true) = (options.store, options.writes_cache) else {
@@ -125,7 +125,7 @@ pub fn share(run: &RunContext<'_>, tasks: &[Finished]) {
     }
 }
 
-/// Whether lines show in a result; true if that is not known.
+/// Whether a result contains line numbers; true if that is not known.
 fn shows_lines(run: &RunContext<'_>, id: FileId) -> bool {
     let longest = SHOWS_LINES.iter().map(|word| word.len()).max().unwrap_or(0);
     any_piece(run, id, &|bytes, _| {

@@ -1,7 +1,7 @@
-//! Which variables a program was seen to ask for when it ran here.
+//! Remembers which variables a program asked for when it ran on this machine.
 //!
-//! Nothing is traced on another machine. A step may go there only if it is known what its tool asks for: from the table
-//! ([`conditions::seen_in`]), which was compared with the releases that it names, or from a run here.
+//! The watch library does not run on other machines. So a step may run there only if it is known which variables its tool asks
+//! for: from the table ([`conditions::seen_in`]), which was compared with the releases that it names, or from a run here.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;

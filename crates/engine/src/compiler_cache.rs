@@ -1,4 +1,4 @@
-//! ccache and similar programs under a compiler's name: we run the compiler behind them.
+//! Recognises ccache and similar programs under a compiler's name. warpcc runs the compiler behind them instead.
 
 use std::ffi::{OsStr, OsString};
 use std::fs;

@@ -1,9 +1,9 @@
 //! The environment that a run depends on: the variables that its tools asked for, the programs that `PATH` names, the
 //! working directory, and the times of files.
 //!
-//! A key holds the variables that are known to matter before anything runs. Everything else is observed: a tool asks
-//! for a variable by name, the name is written down, and the result counts only where the variable has the same value.
-//! So an unknown variable leads to a miss, not to a wrong result.
+//! A key contains the variables that are known to matter before anything runs. The others are observed: when a tool asks for a
+//! variable, its name and value are recorded, and the result is used only where the variable has the same value. So a variable
+//! that warpcc does not know leads to a miss, and not to a wrong result.
 
 mod classes;
 mod limits;

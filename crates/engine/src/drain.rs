@@ -9,7 +9,7 @@ use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 use crate::stall::Watchdog;
 
-/// When a tool has ended, so long others may still write what it began to say. A daemon that it left behind may keep the
+/// How long output is still read after a tool has ended: other processes may finish its messages. A daemon that it started may keep the
 /// streams open for ever.
 const LAST_WORDS: Duration = Duration::from_secs(2);
 
@@ -22,8 +22,8 @@ pub struct Drained {
     pub stood_still: bool,
 }
 
-/// Hears the tool `pid`, which leads a process group, until it has ended. One that stands still for `window` is ended,
-/// with all that it started.
+/// Reads the output of the tool `pid`, which leads a process group, until it has ended. A tool that hangs for `window` is ended,
+/// with all processes that it started.
 pub fn hear_out(pid: Pid, streams: [Option<OwnedFd>; 2], window: Option<Duration>) -> Drained {
     // Without it the streams alone say when the tool is over, and a tool that hangs is not noticed.
     let process = pidfd_open(pid, PidfdFlags::empty()).ok();
@@ -100,7 +100,7 @@ fn drain(
     }
 }
 
-/// Waits until `process` has ended. False when it stands still, without having said more.
+/// Waits until `process` has ended. False if it hangs and writes nothing.
 fn wait_for_end(process: &OwnedFd, watchdog: &mut Watchdog) -> bool {
     loop {
         let mut asked = [PollFd::new(process, PollFlags::IN)];

@@ -1,4 +1,4 @@
-//! Everything that a report can know about a task.
+//! The result of a task, for reports.
 
 use std::time::Duration;
 
@@ -13,23 +13,23 @@ pub enum StepOutcome {
     Hit,
     /// It failed with this exit code.
     Failed(i32),
-    /// An earlier command's failure made it pointless.
+    /// It did not run, because an earlier command failed.
     Skipped,
 }
 
 /// The resource that a task waited for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum WaitedFor {
-    /// That others need fewer processors.
+    /// A slot: all processors were in use.
     #[default]
     Slot,
-    /// That others need less memory, though a slot was free.
+    /// Memory, while a slot was free.
     Memory,
     /// A token of the build tool.
     Token,
 }
 
-/// A task that came to its end.
+/// A task that has ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finished {
     /// Index of the step in the plan.
@@ -40,17 +40,17 @@ pub struct Finished {
     pub started: Duration,
     /// Since the start of the run.
     pub finished: Duration,
-    /// How much of that it waited for its turn on the machine.
+    /// How long it waited for a slot, memory or a token.
     pub waited: Duration,
     /// The cause of most of the wait.
     pub waited_for: WaitedFor,
-    /// For a hit: the processor time that the run it comes from had cost.
+    /// For a hit, the processor time that its result took to make.
     pub saved: Duration,
-    /// How often it was ended to make room, and began again.
+    /// How often it was ended to make room for others, and started again.
     pub retries: u32,
     /// Whether it ran on another machine.
     pub away: bool,
-    /// User CPU time of the process; of one that ran elsewhere the time that it took there.
+    /// User CPU time of the process. If it ran on another machine, the time that it took there.
     pub user: Duration,
     /// System CPU time of the process.
     pub system: Duration,
@@ -60,26 +60,26 @@ pub struct Finished {
     pub stdout: Vec<u8>,
     /// Its standard error.
     pub stderr: Vec<u8>,
-    /// Why its result was not stored, where it should have been.
+    /// Why its result was not stored; `None` where it was, or need not be.
     pub not_stored: Option<String>,
-    /// The key of its stored result, and the key that this result may have for a text with other lines.
+    /// The key of its stored result, and the second key, without line numbers, under which it may be stored too.
     pub of_any_lines: Option<(Key, Key)>,
-    /// Its result embeds an absolute path below a mapped folder, so it is reusable only in this directory.
+    /// Whether its result contains an absolute path below a mapped folder, so that it can be used in this directory only.
     pub is_path_specific: bool,
-    /// The keys of its result, where another machine made it.
+    /// The keys of its result, if a shared cache or another machine sent it; otherwise empty.
     pub fetched_keys: Vec<Key>,
     /// Where each file it wrote was, and its size, if it is on disk.
     pub files: Vec<(usize, Option<u64>)>,
 }
 
 impl Finished {
-    /// Milliseconds that it was at work, waiting for its turn not counted.
+    /// Milliseconds from start to end, without the wait.
     pub fn busy_millis(&self) -> u64 {
         let busy = self.finished.saturating_sub(self.started);
         u64::try_from(busy.saturating_sub(self.waited).as_millis()).unwrap_or(u64::MAX)
     }
 
-    /// A task about which nothing is known but how it ended.
+    /// A task of which only the outcome is known.
     pub fn new(step: usize, outcome: StepOutcome) -> Self {
         Self {
             step,

@@ -1,7 +1,7 @@
-//! Whether a result names the working directory although no input does.
+//! Finds out whether a result contains the working directory although no input does.
 //!
-//! NVIDIA's tools ask for the directory in every run. With debug information and in packed code it is part of their
-//! output, and keys hold it. In all other output the result itself is searched: an unknown tool may write it.
+//! NVIDIA's tools ask for the directory in every run. They write it into debug information and packed code; there the key
+//! contains it. Any other result is searched for it, because a tool that is not known well may write it too.
 
 use std::collections::BTreeSet;
 use std::fs;

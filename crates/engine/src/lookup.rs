@@ -15,7 +15,7 @@ use crate::module_id;
 use crate::traced_inputs::Seen;
 use crate::unwatched_inputs;
 
-/// Looks here, and where there is nothing, has shared caches asked and looks here again.
+/// Looks the step up on this disk. After a miss, asks the shared caches, and looks it up once more.
 pub fn look_up(
     run: &RunContext<'_>,
     index: usize,
@@ -133,8 +133,8 @@ fn may_lack(run: &RunContext<'_>, step: &Step, id: FileId) -> bool {
     module_id::may_be_missing(run, step, id) || !run.graph.is_needed(id)
 }
 
-/// Whether a result from elsewhere has what the step writes, each file once, and no other; what it says is made fit to
-/// be shown.
+/// Whether a record from a shared cache has exactly the files that the step writes, each once. Control characters are removed
+/// from its messages.
 fn accepts(run: &RunContext<'_>, step: &Step, outcome: &mut Outcome) -> bool {
     let outputs = &outcome.outputs;
     let role_of = |place: usize| place.to_string();

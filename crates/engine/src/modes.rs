@@ -1,4 +1,4 @@
-//! Whether a file has the permissions that a new file gets: a hit can restore no others.
+//! Finds out whether an output has the permissions of a new file. A hit cannot restore any others.
 
 use std::fs::{self, File};
 use std::io;

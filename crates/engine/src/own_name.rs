@@ -1,5 +1,5 @@
-//! Whether a tool made something of the private name that it was told for its output: a text in a file, or another file's name.
-//! With nvcc it is the user's name.
+//! Finds out whether a tool used the path of its output: it wrote the path into a file, or made another file's name from it.
+//! That path is in the scratch folder. With nvcc it would be the user's path, so the result would differ.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;

@@ -1,4 +1,4 @@
-//! Where a call is made: its environment, its directory, and the folders whose names do not count.
+//! The surroundings of a call: its environment, its directory, and its mapped folders.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::fs::MetadataExt;
@@ -7,7 +7,7 @@ use std::path::Path;
 use warpcc_cache::guards;
 use warpcc_path_map::PathMap;
 
-/// The place where conditions are checked.
+/// The surroundings in which conditions are checked.
 #[derive(Clone, Copy)]
 pub struct RunPlace<'a> {
     /// The environment, whole.

@@ -61,7 +61,7 @@ pub struct Ended {
     pub by_us: Option<EndReason>,
 }
 
-/// Why we ended a process.
+/// Why warpcc ended a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EndReason {
     /// Its result is not wanted any more.
@@ -85,7 +85,7 @@ pub struct Children {
 /// The text of [`StoodStill`], in every message that contains it.
 pub const STOOD_STILL: &str = "hung and was killed";
 
-/// A child hung and was killed: no verdict on what it was to do.
+/// A child hung and was killed. This is no result of the compiler.
 #[derive(Debug, thiserror::Error)]
 #[error(
     "{program} {}: for {} s it used no processor time and printed nothing",

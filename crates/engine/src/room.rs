@@ -1,8 +1,8 @@
 //! Whether the tools have the resources that they would have under nvcc: disk space, processes, the user's standard
 //! input.
 //!
-//! Resources that warpcc uses are missing to the tools. A tool that fails for want of one, or ends well with half of a
-//! file (fatbinary does), says nothing about the source: nvcc does the whole call, without warpcc.
+//! warpcc itself uses disk space and processes, which the tools then lack. If a tool fails for this reason, or writes half of a
+//! file and reports success (as fatbinary does), this is no result of the compiler: plain nvcc carries out the whole call.
 
 use std::fs::{self, File};
 use std::io;
@@ -13,14 +13,14 @@ use std::thread;
 use rustix::fs::{FallocateFlags, fallocate, fstat, statvfs};
 use warpcc_watch::Observed;
 
-/// In the message of an accident of this kind.
+/// The text in the message of a run that was given up because a resource was missing.
 pub const NO_ROOM: &str = "no room for temporary files or processes";
-/// In the message of an accident, where a tool reads what is not there for it.
+/// The text in the message of a run that was given up because a tool read standard input, which is empty for tools.
 pub const READS_INPUT: &str = "a tool reads standard input";
 
 /// With less free space than this, a file may have been cut short.
 const LEAST_BYTES: u64 = 16 << 20;
-/// A user's share of a disk is seen by trying only.
+/// A user's disk quota can be found out only by writing this many bytes.
 const TRIED_BYTES: u64 = 1 << 20;
 /// nvcc, a shell, a compiler driver, what that starts, and one for each to start another.
 const PROCESSES: usize = 8;

@@ -33,12 +33,12 @@ pub struct Run {
     pub began: SystemTime,
     /// Final outputs: their current paths and their destinations.
     pub outputs: Vec<(PathBuf, PathBuf)>,
-    /// Set when the graph's overlaps did not work out: nothing was put in place, and the same plan is to be run without
-    /// them.
+    /// Why the plan has to run again without overlaps: a prediction was wrong. Nothing was put in place.
     pub retry: Option<&'static str>,
-    /// Set when a tool ended by a signal or could not be started: not a compiler's verdict.
+    /// Why the run was given up, for example because a tool ended by a signal or could not be started. This is no result of
+    /// the compiler, so plain nvcc has to carry out the call.
     pub abort_reason: Option<String>,
-    /// An old file of the user's that a failing step looked for at its output's name, and did not find in our folder.
+    /// An old output of the user that a failing step looked for, and did not find because its output is in the scratch folder.
     pub unmet_output: Option<PathBuf>,
     /// In a failing run, a file besides the outputs that was written by a step that nvcc would have started and by one
     /// that it would not, or by two at once of which one read it.
@@ -58,13 +58,13 @@ fn expected(graph: &TaskGraph, options: &RunOptions<'_>, task: usize) -> u64 {
     }
 }
 
-/// Does a task. A panic, a mistake of ours, is an accident like others: the loop learns of it, and the call goes to nvcc.
+/// Does a task. A panic is a bug in warpcc. It becomes an error, so that the run is given up and plain nvcc carries out the call.
 fn work_or_report(
     context: &RunContext<'_>,
     task: usize,
     priority: u64,
 ) -> std::io::Result<(Finished, Seen)> {
-    // Nothing of a broken-off task is looked at any more: the run is given up.
+    // After a panic the run is given up, so nobody reads what the task left half done.
     let work = std::panic::AssertUnwindSafe(|| task::work(context, task, priority));
     std::panic::catch_unwind(work).unwrap_or_else(|_| Err(std::io::Error::other("a bug in warpcc")))
 }
@@ -92,7 +92,7 @@ pub fn execute(
         schedule.give_up(error.to_string());
     }
     run_all(&context, &mut schedule, each);
-    // nvcc would not have started them any more.
+    // Undo the side files of tasks that nvcc would not have started.
     let contested_file = (context.side_files).contested(|task| !schedule.counts(task));
     let mixed_up = match in_plan_order {
         true => None,
@@ -160,14 +160,14 @@ fn run_all(context: &RunContext<'_>, schedule: &mut Schedule<'_>, each: &mut dyn
     thread::scope(|scope| {
         let (send, receive) = mpsc::channel::<(usize, std::io::Result<(Finished, Seen)>)>();
         let mut running = 0;
-        // Closed when the loop is over.
-        let _looking = options.admission.map(|admission| {
-            let (looking, done) = mpsc::channel();
+        // The thread ends when this channel is closed, at the end of the loop.
+        let _memory_watch = options.admission.map(|admission| {
+            let (keep_open, done) = mpsc::channel();
             let (board, children) = (admission.board(), options.children);
             let watch = move || admission::watch_memory(board, children, &done);
-            // Without the thread no room is made for other calls.
+            // If the thread cannot be started, this call's tools are not ended when memory runs short.
             drop(thread::Builder::new().spawn_scoped(scope, watch));
-            looking
+            keep_open
         });
         loop {
             while running < jobs
@@ -183,7 +183,8 @@ fn run_all(context: &RunContext<'_>, schedule: &mut Schedule<'_>, each: &mut dyn
                 if thread::Builder::new().spawn_scoped(scope, work).is_ok() {
                     continue;
                 }
-                // There are as many threads as there may be: it waits for one of ours, or is done here and now.
+                // No more threads can be started. The task waits until a thread of this run has ended. If there is none, it is
+                // done on this thread.
                 if running > 1 {
                     running -= 1;
                     schedule.put_back(task);
@@ -207,7 +208,7 @@ fn run_all(context: &RunContext<'_>, schedule: &mut Schedule<'_>, each: &mut dyn
     });
 }
 
-/// Puts together what the run came to.
+/// Collects the results of the run.
 fn collect(graph: &TaskGraph, artifacts: &Artifacts<'_>, mut end: End, began: SystemTime) -> Run {
     let mut run = Run {
         code: 0,

@@ -1,14 +1,14 @@
 //! Which task runs next, and what follows when one ends: states, speculation, failures, and the order of output. It
 //! starts nothing and touches no file by itself.
 //!
-//! The ready task with the longest way to go is next.
+//! Of the ready tasks, the one that starts next is the one with the longest chain of tasks after it.
 //!
-//! On a failure nvcc stops at the first failing command of its order. So does this: tasks after the first failure are
-//! ended, tasks before it run on, because one of them may fail as well and nvcc would have shown that one. Under
-//! `--threads` whole phases take the place of tasks ([`OnFailure`]).
+//! nvcc runs commands in order and stops at the first that fails. This has the same effect: when a task fails, later tasks are
+//! ended, and earlier tasks go on, because one of them may fail too, and nvcc would have shown that failure. Under `--threads`
+//! the same is true of phases instead of tasks ([`OnFailure`]).
 //!
-//! A step may have started on an assumption about a file ([`Assumed`]). When the file is there, either the assumption
-//! held, or the one step that used it is done again, or the whole plan is run again without its overlaps.
+//! A step may have started with an assumption about a file ([`Assumed`]). When the file exists, the assumption is compared with
+//! it. If it was wrong, the step that used it runs again, or the whole plan runs again without overlaps.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -153,7 +153,7 @@ impl<'a> Schedule<'a> {
         } else {
             self.succeed(task);
         }
-        // After an accident nvcc does everything itself: the rest is not needed.
+        // The run is given up, and plain nvcc does everything: the other tasks are not needed.
         if self.is_given_up() {
             self.failed = 0;
             self.states.stop();

@@ -1,11 +1,11 @@
-//! Files that steps make besides their outputs: a compiler's trace, a log. After a failure those go again that were made
-//! by steps which nvcc would not have started any more.
+//! Side files: files that steps write besides their outputs, such as a compiler's trace or a log. After a failure, the side
+//! files of those steps are removed that nvcc would not have started.
 //!
-//! Only a file goes that was not there when the call began: it was born since, by the file system's own clock, and the
-//! step's programs opened this very file, then empty, for writing. It goes only as they left it, and only where no step
-//! that counts wrote to it as well. A file that was there before stays, changed as it may be.
+//! A file is removed only if all of this is true: the file system's clock says that it was created after the call began; a
+//! program of the step opened it for writing when it was empty; it is as the step left it; and no step that nvcc would have
+//! started wrote to it too. A file that existed before the call stays, even if a step has changed it.
 //!
-//! And files of the plan that a failing step removed: the user's old ones of these names go, too, as with nvcc.
+//! If a failing step removed an output, the user's old file of that name is removed too, as with nvcc.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

@@ -1,4 +1,4 @@
-//! A task's turn on the machine: waited for, held while its tool runs, given up for another when memory runs short.
+//! Waits for a task's slot, holds the slot while the tool runs, and gives it up for others when memory runs short.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};

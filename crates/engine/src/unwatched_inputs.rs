@@ -1,5 +1,5 @@
-//! Adds the dependencies of a call's record that its tools were not seen to have: the programs that we found for the
-//! call, and the files of steps that hit.
+//! Adds inputs to a call's record that the watch library did not see: the programs that warpcc itself looked for, and the
+//! sources of steps that hit and so did not run.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use crate::locate::Located;
 use crate::process;
 use crate::traced_inputs::Seen;
 
-/// We look for the step's program where nvcc's shell would: what `PATH` has of that name counts.
+/// Adds the step's program. warpcc looks for it in `PATH`, as nvcc's shell would.
 pub fn add_program(run: &RunContext<'_>, step: &Step, program: &Located, seen: &mut Seen) {
     if guards::is_off("programs-of-steps") {
         return;
@@ -32,20 +32,20 @@ pub fn add_program(run: &RunContext<'_>, step: &Step, program: &Located, seen: &
         if !found.is_some_and(|folder| run.options.is_nvccs_folder(&folder)) {
             seen.asked.programs.insert(OsString::from(name));
         }
-        // Our own search is not watched.
+        // The watch library does not see warpcc's own search.
         add_search(run, OsStr::new(name), seen);
     }
 }
 
-/// The programs that a step would look for now, had it run: in another `PATH` than the run's that made its result they
-/// are looked for in other folders.
+/// Adds the searches that a step which hit would have made in the current `PATH`. The run that made its result may have had
+/// another `PATH`.
 pub fn add_searches(run: &RunContext<'_>, seen: &mut Seen) {
     for name in seen.asked.programs.clone() {
         add_search(run, &name, seen);
     }
 }
 
-/// A program that appears in an earlier folder of `PATH` comes first.
+/// Adds the files that do not exist in the earlier folders of `PATH`: if one appears, it is the program that would run.
 fn add_search(run: &RunContext<'_>, name: &OsStr, seen: &mut Seen) {
     if guards::is_off("earlier-programs") {
         return;
@@ -58,8 +58,8 @@ fn add_search(run: &RunContext<'_>, name: &OsStr, seen: &mut Seen) {
     seen.missing.extend(absent.map(Into::into));
 }
 
-/// The user's files that this step would have read, had it run. They are in the key by their content; a record of the
-/// call must know their names too.
+/// Adds the user's files that a step which hit would have read. The step's key has their contents; the call's record also needs
+/// their names.
 pub fn add_source_files(run: &RunContext<'_>, step: &Step, seen: &mut Seen) {
     let any = ExpectedFile::default();
     for &id in &step.reads {
