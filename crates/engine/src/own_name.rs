@@ -83,10 +83,19 @@ pub fn is_written_in(
     words.iter().any(is_made_up)
 }
 
-/// Whether a text has the private name of an output in it.
-pub fn is_outputs(text: &[u8], scratch: &Path) -> bool {
-    let outputs = scratch.join("out/");
-    find(text, outputs.as_os_str().as_bytes()).is_some()
+/// Whether a message has a path in the scratch folder that is not one of an intermediate file of nvcc's. nvcc's user reads
+/// another path there: the output's own, or one in `TMPDIR`.
+pub fn is_shown(message: &[u8], scratch: &Path) -> bool {
+    let finder = Finder::new(scratch.as_os_str().as_bytes());
+    let is_intermediate = |rest: &[u8]| {
+        let name = rest.strip_prefix(b"/k/").unwrap_or_default();
+        let end = name.iter().position(|&byte| !in_paths(byte));
+        let name = &name[..end.unwrap_or(name.len())];
+        // Files that the overlap of steps adds are in folders of their own, which nvcc does not have.
+        !name.is_empty() && !name.contains(&b'/') && !name.ends_with(b".whole.s")
+    };
+    let mut found = finder.find_iter(message);
+    found.any(|at| !is_intermediate(&message[at + finder.needle().len()..]))
 }
 
 /// Whether the name of a file elsewhere is made from one in the private folder: gcc looks for the profile of an object in one
@@ -106,6 +115,26 @@ mod tests {
         let is_made = |path: &str| is_in_name(Path::new(path), Path::new("/t/0123abcd"));
         assert!(is_made("/p//t/0123abcd/out/a.gcda") && is_made("/p/#t#0123abcd#out#a.gcda"));
         assert!(!is_made("/t/0123abcd/out/a.gcda") && !is_made("/p/a.gcda"));
+    }
+
+    #[test]
+    fn a_message_may_name_intermediate_files_only() {
+        let shows = |text: &str| is_shown(text.as_bytes(), Path::new("/t/0123abcd"));
+        assert!(!shows("x: error") && !shows("ld: /t/0123abcd/k/a.o: in function `f'"));
+        for path in [
+            "out/4/a.o",
+            "k/host/a.cpp",
+            "k/real/a.c",
+            "k/",
+            "k",
+            "tmp/cc1.s",
+            "k/a.whole.s",
+        ] {
+            assert!(
+                shows(&format!("/t/0123abcd/k/a.o '/t/0123abcd/{path}'")),
+                "{path}"
+            );
+        }
     }
 
     #[test]

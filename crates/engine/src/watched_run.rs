@@ -88,9 +88,9 @@ pub fn run_tool(
     let said = [&ended.stdout, &ended.stderr];
     if said
         .iter()
-        .any(|text| own_name::is_outputs(text, run.options.scratch))
+        .any(|text| own_name::is_shown(text, run.options.scratch))
     {
-        seen.set_side_file("a message names an output's private file");
+        seen.set_side_file("a message names a file of the scratch folder");
     }
     if let Some(why) = &seen.hindered {
         return Err(io::Error::other(why.clone()));

@@ -37,6 +37,9 @@ use crate::{place, standard_streams, threads};
 /// folder, and not where nvcc's user finds it.
 pub const USES_SIDE_FILES: &str = "a tool uses files next to its output";
 
+/// The same in a failing build. It says nothing about the next build of the call, in which the error may be gone.
+const FAILS_WITH_SIDE_FILES: &str = "a failing step uses files next to its output";
+
 /// nvcc may then print the messages of more than one failed command. Which ones depends on timing, except where [`threads`]
 /// can tell.
 pub const FAILS_UNDER_THREADS: &str = "a failing build with --threads";
@@ -109,10 +112,16 @@ pub fn build(
         dry_run: &dry_run,
     };
     let (mut done, fetched_results) = call.run()?;
+    let side_file = call.side_file(&mut done);
     if done.run.code != 0 {
         done.run.code = call.exit_code_of_failure(&done, &fetched_results)?;
-    } else if let Some(side_file) = call.side_file(&mut done) {
-        return Err(Unsupported::new(USES_SIDE_FILES, side_file));
+    }
+    if let Some(side_file) = side_file {
+        let reason = match done.run.code {
+            0 => USES_SIDE_FILES,
+            _ => FAILS_WITH_SIDE_FILES,
+        };
+        return Err(Unsupported::new(reason, side_file));
     }
     plan.remember(&done.graph, options);
     if let Some(folder) = options.save {

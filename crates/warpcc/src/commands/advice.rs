@@ -42,6 +42,10 @@ const TABLE: &[(&str, &str)] = &[
         "nothing: it happens only when a compile fails",
     ),
     (
+        "a failing step uses files next to its output",
+        "nothing: it happens only when a compile fails",
+    ),
+    (
         "a failing device link with -dlto",
         "nothing if nvcc fails too; else a TMPDIR with a shorter name",
     ),

@@ -238,6 +238,47 @@ fn messages_that_name_the_output_are_nvccs() {
     }
 }
 
+/// A failing build shows its messages too, and may leave files.
+#[test]
+fn failing_builds_show_and_leave_what_nvccs_do() {
+    let assembler = "int host() { __asm__(\"nonsense\"); return 1; }\n";
+    let cases = [
+        ("-v", "int host() { return VALUE }\n"),
+        ("-v", assembler),
+        ("", assembler),
+        ("-fstack-usage", assembler),
+        (
+            "-fdump-tree-original",
+            "int f() { return 1; }\nint host() { return VALUE; }\n",
+        ),
+    ];
+    for (number, (option, source)) in cases.iter().enumerate() {
+        for source_file in ["case.cu", "host.cpp"] {
+            let space = space(&format!("failing-{number}-{}", source_file.len()), option);
+            space.write(source_file, source);
+            let words = space.words(&format!("-c {source_file} -o out.o -Xcompiler @options"));
+            let run = |program: &Program| {
+                let before = Snapshot::take(&space.work());
+                let said = space.run(program, &words);
+                let left = Snapshot::take(&space.work()).since(&before);
+                left.delete_from(&space.work());
+                (said, left.entries.into_keys().collect::<Vec<_>>())
+            };
+            let (wanted, left) = run(&Program::Nvcc);
+            assert_ne!(wanted.code, 0, "{option}: {source}");
+            for call in 1..=2 {
+                let (ours, ours_left) = run(&Program::Launcher);
+                assert_eq!(ours_left, left, "{option} {source_file}, call {call}");
+                assert_eq!(ours.code, wanted.code);
+                let text = ours.stderr_text();
+                assert!(!text.contains("-builds/"), "{option} {source_file}: {text}");
+                let lines = |text: &str| text.lines().count();
+                assert_eq!(lines(&text), lines(&wanted.stderr_text()), "{text}");
+            }
+        }
+    }
+}
+
 /// gcc's programs get their words in a file of one name for all, and passes that run at once read each other's.
 #[test]
 fn a_file_that_passes_write_and_read_is_nvccs() {
