@@ -22,11 +22,32 @@ use crate::scene::Scene;
 use crate::slot_wait::SlotWait;
 use crate::traced_inputs::Seen;
 
-/// Runs the step's command with what is watched of it.
+/// Runs the step's command with what is watched of it. Its messages are the user's to read.
 ///
 /// # Errors
 /// It cannot be started.
 pub fn run_tool(
+    run: &RunContext<'_>,
+    index: usize,
+    step: &Step,
+    program: &Located,
+    spliced: Option<&(FileId, PathBuf)>,
+    wait: &mut SlotWait,
+) -> io::Result<(Ended, Seen)> {
+    let (ended, mut seen) = run_watched(run, index, step, program, spliced, wait)?;
+    let messages = [&ended.stdout, &ended.stderr];
+    let is_shown = |text: &&Vec<u8>| own_name::is_shown(text, run.options.scratch);
+    if messages.iter().any(is_shown) {
+        seen.set_side_file("a message names a file of the scratch folder");
+    }
+    Ok((ended, seen))
+}
+
+/// The same, for a command whose messages only warpcc reads.
+///
+/// # Errors
+/// It cannot be started.
+pub fn run_watched(
     run: &RunContext<'_>,
     index: usize,
     step: &Step,
@@ -76,7 +97,7 @@ pub fn run_tool(
     };
     let began = SystemTime::now();
     let ended = run.options.children.run(index, &order)?;
-    let mut seen = if watching.is_some() {
+    let seen = if watching.is_some() {
         let mut seen = read_log(run, &log, (index, step), &program.path, began);
         if directory != run.options.directory {
             seen = seen.inside(directory);
@@ -85,13 +106,6 @@ pub fn run_tool(
     } else {
         Seen::unwatched("the watch library cannot be used here")
     };
-    let said = [&ended.stdout, &ended.stderr];
-    if said
-        .iter()
-        .any(|text| own_name::is_shown(text, run.options.scratch))
-    {
-        seen.set_side_file("a message names a file of the scratch folder");
-    }
     if let Some(why) = &seen.hindered {
         return Err(io::Error::other(why.clone()));
     }

@@ -62,7 +62,7 @@ pub fn ask(
     program: &Located,
 ) -> Option<(Ended, Seen)> {
     let (ended, seen) =
-        watched_run::run_tool(run, index, step, program, None, &mut SlotWait::default()).ok()?;
+        watched_run::run_watched(run, index, step, program, None, &mut SlotWait::default()).ok()?;
     (ended.code == 0 && ended.signal.is_none()).then_some((ended, seen))
 }
 
