@@ -17,6 +17,20 @@ pub fn are_in(source: &[u8]) -> bool {
     })
 }
 
+/// Whether a source has the name of a folder in it that a macro could make a path with. A name is at least one whole word:
+/// no macro takes a word apart.
+pub fn may_use(source: &[u8], name: &[u8]) -> bool {
+    let is_word = |c: &u8| c.is_ascii_alphanumeric() || matches!(c, b'_' | b'$' | 0x80..);
+    let goes_on = |inside: Option<&u8>, outside: Option<&u8>| {
+        inside.is_some_and(is_word) && outside.is_some_and(is_word)
+    };
+    memmem::find_iter(source, name).any(|at| {
+        let before = at.checked_sub(1).and_then(|at| source.get(at));
+        let after = source.get(at + name.len());
+        !(goes_on(name.first(), before) || goes_on(name.last(), after))
+    })
+}
+
 /// Joins each line that ends in a backslash with the next one, because a word may go on there. gcc allows white space behind the
 /// backslash.
 fn spliced(source: &[u8]) -> Cow<'_, [u8]> {
@@ -78,7 +92,7 @@ fn begins_directive(before: &[u8]) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::are_in;
+    use super::{are_in, may_use};
 
     #[test]
     fn a_name_in_quotes_is_no_computed_one() {
@@ -105,5 +119,16 @@ mod tests {
         ] {
             assert!(are_in(text.as_bytes()), "{text}");
         }
+    }
+
+    #[test]
+    fn a_macro_makes_a_path_of_whole_words() {
+        for text in ["#define DIR tmp", "\"tmp/x.h\"", "STR(tmp)", "tmp", "a/tmp"] {
+            assert!(may_use(text.as_bytes(), b"tmp"), "{text}");
+        }
+        for text in ["int tmps;", "__tmp", "mytmp = 1", "tmp2", ""] {
+            assert!(!may_use(text.as_bytes(), b"tmp"), "{text}");
+        }
+        assert!(may_use(b"#define DIR x.build", b".build"));
     }
 }

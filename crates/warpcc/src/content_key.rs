@@ -24,6 +24,7 @@ use warpcc_path_map::{BaseDirs, PathMap, files_in_markers, is_in_marker};
 use warpcc_plan::{Arg, FileKind, PlanFile, TaskGraph, Tool};
 
 use crate::computed_includes;
+use crate::nested_paths::{is_in_component, is_in_plain_path};
 use crate::request::{Request, SOURCE_CONTENT};
 
 /// The properties of the source that a content key contains.
@@ -134,16 +135,16 @@ impl ContentKey {
     /// Whether the path in an option leads from one mapped folder into another one.
     fn is_entered_by(&self, word: &[u8]) -> bool {
         let mut names = self.request.path_map.nested_components();
-        let is_part = |c: &u8| c.is_ascii_alphanumeric() || b"_-.+~%@".contains(c);
         names.any(|name| {
             memmem::find_iter(word, name).any(|at| {
                 let begun = word[..at]
-                    .rsplit(|c| !is_part(c))
+                    .rsplit(|c| !is_in_component(c))
                     .next()
                     .unwrap_or_default();
                 // An option may run into its value: -Ia.
                 let begins = begun.is_empty() || begun.starts_with(b"-");
-                begins && !word.get(at + name.len()).is_some_and(is_part)
+                let ends = !word.get(at + name.len()).is_some_and(is_in_component);
+                begins && ends && !is_in_plain_path(word, at)
             })
         })
     }
@@ -331,7 +332,7 @@ impl PathCheck {
             }
         }
         let mut has_computed_include = false;
-        let mut has_component = false;
+        let mut names_component = false;
         let words = content_key.request.key_parts().0;
         if words
             .iter()
@@ -339,10 +340,6 @@ impl PathCheck {
         {
             return Some(false);
         }
-        let contains_component = |text: &[u8]| {
-            let mut last = content_key.last_components();
-            last.any(|name| memmem::find(text, name).is_some())
-        };
         for file in files {
             let text =
                 fs::read(content_key.request.directory.join(OsStr::from_bytes(&file))).ok()?;
@@ -351,10 +348,15 @@ impl PathCheck {
                 return Some(false);
             }
             has_computed_include |= computed_includes::are_in(&text);
-            has_component |= contains_component(&text);
+            let mut last = content_key.last_components();
+            names_component |= last.any(|name| computed_includes::may_use(&text, name));
         }
-        let has_component = has_component || words.iter().any(|(_, word)| contains_component(word));
-        Some(!(has_computed_include && has_component))
+        // An option may run into its value, so a word may begin anywhere in it.
+        names_component |= words.iter().any(|(_, word)| {
+            let mut last = content_key.last_components();
+            last.any(|name| memmem::find(word, name).is_some())
+        });
+        Some(!(has_computed_include && names_component))
     }
 }
 

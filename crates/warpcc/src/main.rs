@@ -19,6 +19,7 @@ mod locate;
 mod log;
 mod messages;
 mod module_ids;
+mod nested_paths;
 mod outputs;
 mod place;
 mod process_context;

@@ -108,6 +108,32 @@ hits! {
          -Xcompiler -fdata-sections -c pkg/kernel.cu -o out/kernel.pic.o";
 }
 
+/// The call's folder is inside a repository, and has the name of another folder there: a path to that other folder does not
+/// lead into this one.
+#[test]
+fn the_second_folder_hits_whatever_the_folder_above_is_called() {
+    for (number, from) in ["x/tmp/cache/tmp", "x/include"].iter().enumerate() {
+        let mut space = TestSpace::new(&format!("callers-same-name-{number}"));
+        space.write(".git/HEAD", "");
+        space.write("x/tmp/include/part.cuh", "#define PART 1.0f\n");
+        for folder in ["5f0c2b9a", "7be2c41d"] {
+            space.write(
+                &format!("{from}/{folder}/kernel.cu"),
+                &format!("{SOURCE}{MAIN}"),
+            );
+        }
+        space.stand_in = from.into();
+        let line = |folder: &str| {
+            let at = format!("{{work}}/{from}/{folder}");
+            format!(
+                "{at}/kernel.cu -cubin -o {at}/kernel.cubin -I{{work}}/x/tmp/include -arch=sm_90"
+            )
+        };
+        space.build(&line("5f0c2b9a")).demand_no_fallback();
+        space.agree(&line("7be2c41d")).demand_direct_hit();
+    }
+}
+
 /// Host debug information holds the folder, relocatable device code the module id, which nvcc makes of the path. A program is
 /// linked anew. nvcc makes other bytes there, or may; the device code is the same, and ptxas does not run.
 const TELLING: [(&str, &str, &str); 4] = [
