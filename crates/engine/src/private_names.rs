@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use warpcc_watch::{Observed, PathText};
 
+use crate::conditions;
 use crate::own_name;
 use crate::scene::Scene;
 
@@ -18,7 +19,12 @@ pub fn find(observed: &Observed, scene: &Scene<'_>) -> Option<String> {
         let mut folders = folders.iter();
         folders.any(|folder| path.starts_with(folder)) && !(scene.own)(path)
     };
-    let left = |path: &&PathText| is_stranger(path) && fs::symlink_metadata(path).is_ok();
+    // cicc that fails leaves a file of a random name in `TMPDIR`, which nobody looks for.
+    let mut programs = observed.processes.iter();
+    let only_nvidias = programs
+        .all(|program| conditions::is_nvidias(program, observed.have_environ.contains(&**program)));
+    let is_kept = |path: &Path| is_stranger(path) && !(only_nvidias && path.starts_with(temporary));
+    let left = |path: &&PathText| is_kept(path) && fs::symlink_metadata(path).is_ok();
     if let Some(path) = observed.written.keys().find(left) {
         return Some(format!("{} is created too", path.display()));
     }

@@ -4,6 +4,7 @@
 mod key_parts;
 
 use crate::Unsupported;
+use crate::flags::{self, Place};
 use crate::options::{self, Effect, Takes};
 
 /// One argument or option of the command line, in order, after options files are expanded.
@@ -77,9 +78,9 @@ impl Invocation {
         append: &str,
         read: &dyn Fn(&str) -> Option<String>,
     ) -> Result<Self, Unsupported> {
-        let mut words = tokenize(prepend)?;
+        let mut words = flags::split(prepend, Place::Variable)?;
         words.extend(args.iter().cloned());
-        words.extend(tokenize(append)?);
+        words.extend(flags::split(append, Place::Variable)?);
         let mut out = Self::default();
         // A forwarding option counts wherever it stands.
         let forwards = words.iter().any(|w| {
@@ -140,7 +141,8 @@ impl Invocation {
                         Unsupported::new("an options file that cannot be read", file)
                     })?;
                     self.options_files.push(file.to_owned());
-                    self.walk(&tokenize(&text)?, forwards, read, depth + 1)?;
+                    let words = flags::split(&text, Place::File)?;
+                    self.walk(&words, forwards, read, depth + 1)?;
                 }
                 continue;
             }
@@ -268,37 +270,6 @@ const PATH_OPTIONS: &[&str] = &[
     "options-file",
     "apply-controls",
 ];
-
-/// Splits an options file or flags variable: white space, double and single quotes, backslash.
-///
-/// # Errors
-/// An open quote, or a `#`, whose meaning differs between toolkits.
-fn tokenize(text: &str) -> Result<Vec<String>, Unsupported> {
-    let mut words = Vec::new();
-    let mut word: Option<String> = None;
-    let mut chars = text.chars();
-    while let Some(c) = chars.next() {
-        match c {
-            c if c.is_whitespace() => words.extend(word.take()),
-            '"' | '\'' => {
-                let w = word.get_or_insert_default();
-                loop {
-                    match chars.next() {
-                        Some(q) if q == c => break,
-                        Some('\\') if c == '"' => w.extend(chars.next()),
-                        Some(other) => w.push(other),
-                        None => return Err(Unsupported::new("an unclosed quote in flags", text)),
-                    }
-                }
-            }
-            '\\' => word.get_or_insert_default().extend(chars.next()),
-            '#' if word.is_none() => return Err(Unsupported::new("a comment in flags", text)),
-            c => word.get_or_insert_default().push(c),
-        }
-    }
-    words.extend(word.take());
-    Ok(words)
-}
 
 #[cfg(test)]
 mod tests {

@@ -10,6 +10,7 @@
 pub mod assumed;
 pub mod depfile;
 pub mod file_table;
+mod flags;
 mod gcc_options;
 pub mod graph;
 pub mod invocation;

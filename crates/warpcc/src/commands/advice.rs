@@ -14,6 +14,10 @@ const TABLE: &[(&str, &str)] = &[
     ("an option without its value", AS_NVCC),
     ("an unclosed quote in flags", AS_NVCC),
     ("a comment in flags", AS_NVCC),
+    (
+        "a quote or a backslash in flags",
+        "put the value on the command line or into a header",
+    ),
     ("options files nested too deeply", AS_NVCC),
     ("an options file that cannot be read", AS_NVCC),
     (

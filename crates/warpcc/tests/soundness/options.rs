@@ -27,6 +27,38 @@ fn option_file_changes() {
     rebuilt(&space, line);
 }
 
+/// nvcc's rules for quotes are not the shell's.
+#[test]
+fn quotes_in_an_option_file_are_nvccs() {
+    let space = space("option-file-quotes");
+    let line = &format!("{ONE} -optf opts.txt");
+    space.write("opts.txt", "-DVALUE=7\n");
+    warm(&space, line);
+    for (text, reason) in [
+        ("-DVALUE='7'", None),
+        ("-D'VALUE=7'", None),
+        ("'-DVALUE=7'", None),
+        ("-DVALUE=\"7\"", None),
+        ("-DVALUE=\\7", Some("a quote or a backslash in flags")),
+        ("-DVALUE=\\\n7", Some("a quote or a backslash in flags")),
+        (
+            "-DVALUE=7\u{b}-DOTHER",
+            Some("a quote or a backslash in flags"),
+        ),
+    ] {
+        space.write("opts.txt", text);
+        // Where nvcc fails it says so itself, where it does not, it may be a hit.
+        let line = match reason {
+            None => line.clone(),
+            Some(_) => line.replace("-c case.cu -o out.o", "-E case.cu -o out.i"),
+        };
+        let build = space.agree(&line);
+        if let Some(reason) = reason {
+            assert_eq!(build.stats.reasons.get(reason), Some(&1), "{text}");
+        }
+    }
+}
+
 #[test]
 fn nested_option_file_changes() {
     let space = space("option-file-nested");

@@ -279,6 +279,22 @@ fn failing_builds_show_and_leave_what_nvccs_do() {
     }
 }
 
+/// cicc leaves a file of a random name in `TMPDIR`.
+#[test]
+fn a_failing_device_compile_is_not_compiled_twice() {
+    let space = space("failing-device", "");
+    space.write("case.cu", "__global__ void k(int *x) { *x = undefined; }\n");
+    for line in [
+        "-ptx case.cu -arch=sm_90",
+        "-cubin case.cu -arch=sm_90",
+        "-dc case.cu -arch=sm_90",
+    ] {
+        let build = space.agree(line);
+        assert_ne!(build.outcome.code, 0);
+        build.demand_no_fallback();
+    }
+}
+
 /// gcc's programs get their words in a file of one name for all, and passes that run at once read each other's.
 #[test]
 fn a_file_that_passes_write_and_read_is_nvccs() {
