@@ -36,19 +36,19 @@ struct Known {
     own: Costs,
     tools: Costs,
     learned: bool,
-    /// When what all calls know of the tools was last read and written.
+    /// When this call last exchanged its measurements of the tools with the other calls.
     exchanged: Option<Instant>,
 }
 
-/// How often a call stores the costs that it has measured, so that calls that run at the same time know them.
+/// How often a call stores the costs that it has measured, so that calls that run at the same time can use them.
 const EXCHANGE: Duration = Duration::from_millis(500);
 
 /// The permission of a task to run. Dropping it lets another task start.
 pub struct Pass {
-    // Given back in this order: a task that waits for the token then finds room.
+    // The fields are dropped in this order: a task that waits for the token then finds room.
     claim: Claim,
     _token: Option<Token>,
-    /// How long it waited for the token.
+    /// How long the task waited for the token.
     pub for_token: Duration,
 }
 
@@ -58,19 +58,20 @@ impl Pass {
         &mut self.claim
     }
 
-    /// How long it waited for memory.
+    /// How long the task waited for memory.
     pub fn for_memory(&self) -> Duration {
         self.claim.waited_for_memory()
     }
 
-    /// Leaves it to the program that this process is about to become.
+    /// Passes the permission on to the program that this process is about to become.
     pub fn keep_across_exec(self) {
         self.claim.keep_across_exec();
     }
 }
 
 impl<'a> Admission<'a> {
-    /// For one call: `subject` is its directory and source, `build` the number of the ninja, make or pip behind it.
+    /// Sets up admission for one call: `subject` is its directory and source, `build` the number of the ninja, make or pip
+    /// behind it.
     pub fn new(
         board: Board,
         tokens: Option<Tokens>,
@@ -109,7 +110,7 @@ impl<'a> Admission<'a> {
         self.local_load(0).idle
     }
 
-    /// The machine, as a task with this priority finds it.
+    /// The load of the machine, as a task with this priority finds it.
     pub fn local_load(&self, priority_ms: u64) -> LocalLoad {
         let snapshot = self.board.snapshot();
         let slots = u64::from(self.board.limits().slots);
@@ -147,10 +148,10 @@ impl<'a> Admission<'a> {
         self.expect(WHOLE, CommandKind::Nvcc, 0).millis
     }
 
-    /// Waits for its wait.
+    /// Waits until the task may run.
     ///
     /// # Errors
-    /// Cancelled.
+    /// The wait was cancelled.
     pub fn enter(&self, request: &Applicant<'_>, cancel: &Cancel) -> Result<Pass, Cancelled> {
         self.exchange();
         let clock = Instant::now();
@@ -160,7 +161,7 @@ impl<'a> Admission<'a> {
         };
         let for_token = clock.elapsed();
         let expected = self.expect(request.name, request.kind, request.input_bytes);
-        // The size of its input was not known when the way to the end was.
+        // The size of its input was not known when the critical path was computed.
         let guessed = self.expect(request.name, request.kind, 0).millis;
         let ask = ClaimRequest {
             kind: request.kind,
@@ -180,8 +181,8 @@ impl<'a> Admission<'a> {
         })
     }
 
-    /// Takes over what other calls have learned of the tools meanwhile, and tells them what this one has: in the first
-    /// build of a project nothing is known before, and all calls start at once.
+    /// Exchanges measurements of the tools with the other calls. In the first build of a project nothing is known before,
+    /// and all calls start at once.
     fn exchange(&self) {
         let mut known = self.known();
         if known
@@ -198,16 +199,16 @@ impl<'a> Admission<'a> {
         }
     }
 
-    /// Learns what a command did cost.
+    /// Records the cost of a command.
     pub fn learn(&self, name: &str, kind: CommandKind, measured: Measured) {
         let mut known = self.known();
         known.own.learn(name, kind, measured);
-        // Of a tool in general only what its inputs' sizes tell.
+        // For a tool in general, only costs with a known input size are recorded.
         known.tools.learn("", kind, measured);
         known.learned = true;
     }
 
-    /// Learns how long the whole call took from its first command to its last, had nothing made it wait.
+    /// Records how long the whole call took from its first command to its last, without the time that it waited.
     pub fn learn_whole(&self, millis: u64) {
         let measured = Measured {
             input_bytes: 0,
@@ -217,13 +218,13 @@ impl<'a> Admission<'a> {
         self.known().own.learn(WHOLE, CommandKind::Nvcc, measured);
     }
 
-    /// Keeps what was learned. Two calls that end at once may lose one's: the next one learns it again.
+    /// Saves the costs. If two calls end at once, the measurements of one may be lost: the next call measures again.
     pub fn keep(&self, store: &DiskStore) {
         let mut known = self.known();
         if known.learned {
             let theirs = recall(self.store, "");
             known.tools.merge(&theirs);
-            // Advice: without it the defaults are used.
+            // The costs are hints only: without them the defaults are used.
             drop(store.put_note(NOTES, &key_of(&self.subject), &known.own.to_bytes()));
             drop(store.put_note(NOTES, &key_of(""), &known.tools.to_bytes()));
         }
@@ -235,7 +236,7 @@ const WHOLE: &str = "the whole call";
 /// A task that asks to run.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Applicant<'a> {
-    /// Identifies the command: the same command has the same name next time.
+    /// The name of the command: the same command has the same name next time.
     pub name: &'a str,
     /// The kind of command.
     pub kind: CommandKind,
@@ -251,7 +252,7 @@ pub struct Applicant<'a> {
     pub tag: u64,
 }
 
-/// The kind of command that a tool counts as.
+/// The kind under which the tool's costs are recorded.
 pub fn kind_of(tool: Tool) -> CommandKind {
     match tool {
         Tool::Preprocess => CommandKind::Preprocess,
@@ -267,8 +268,7 @@ pub fn kind_of(tool: Tool) -> CommandKind {
     }
 }
 
-/// A step's name in what is remembered of its source: its tool and what it writes, which names source and
-/// architecture.
+/// A step's name in the costs of its source: its tool and what it writes, which names source and architecture.
 pub fn name_of(step: &Step, graph: &TaskGraph) -> String {
     let written = step.writes.first().map_or("", |&id| graph.file(id).name());
     format!("{} {written}", step.tool.name())
@@ -287,10 +287,10 @@ pub fn label_of(step: &Step, graph: &TaskGraph) -> String {
     }
 }
 
-/// Measures this process's tools every so often, and ends the one that is to make room. Comes back when `done` is closed.
+/// Measures this process's tools at regular intervals, and ends the one that must make room. Returns when `done` is closed.
 pub fn watch_memory(board: &Board, children: &Children, done: &Receiver<()>) {
     let mut pressure = board.pressure();
-    // A short call is over before anything could be measured.
+    // A short call is over before its first measurement.
     let mut wait = Duration::from_millis(25);
     while done.recv_timeout(wait) == Err(RecvTimeoutError::Timeout) {
         let tick = pressure.tick();
@@ -351,7 +351,7 @@ mod tests {
         let expected = again.expect("cicc a.ptx", CommandKind::Cicc, 1 << 20);
         assert_eq!((expected.millis, expected.peak_kib), (1234, 54321));
         assert_eq!(again.expect_whole(), 5000);
-        // Another source knows the tool, not the file.
+        // For another source only the tool is known, not the file.
         let other = Admission::new(board(), None, 1, "/src b.cu".to_owned(), Some(&store));
         let expected = other.expect("cicc b.ptx", CommandKind::Cicc, 1 << 20);
         assert_eq!((expected.millis, expected.known), (1234, false));

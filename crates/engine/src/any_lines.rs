@@ -56,15 +56,20 @@ fn says_nothing(finished: &Finished) -> bool {
 /// # Errors
 /// [`OTHER_LINES`].
 pub fn check(run: &RunContext<'_>, step: &Step, finished: &Finished) -> io::Result<()> {
-    if is_host(step) && step.reads.iter().any(|id| run.artifacts.is_moved(*id)) {
-        // Assembly names the line of each piece that the source has in it, and the assembler shows that.
+    if is_host(step)
+        && step
+            .reads
+            .iter()
+            .any(|id| run.artifacts.has_other_lines(*id))
+    {
+        // Assembly names the line of each part of the source, and the assembler writes it into the object.
         step.writes
             .iter()
-            .for_each(|&id| run.artifacts.set_moved(id));
+            .for_each(|&id| run.artifacts.set_other_lines(id));
     }
     let fails = matches!(finished.outcome, StepOutcome::Failed(_));
     let speaks = (fails || !says_nothing(finished)) && !guards::is_off("lines-in-messages");
-    let misleads = |id: &FileId| run.artifacts.is_moved(*id) && has_markers(run, *id);
+    let misleads = |id: &FileId| run.artifacts.has_other_lines(*id) && has_markers(run, *id);
     match speaks && is_host(step) && step.reads.iter().any(misleads) {
         true => Err(io::Error::other(OTHER_LINES)),
         false => Ok(()),
@@ -137,7 +142,7 @@ fn shows_lines(run: &RunContext<'_>, id: FileId) -> bool {
     })
 }
 
-/// Whether a file for the host compiler says from which lines its words are.
+/// Whether a file for the host compiler contains the line numbers of its source.
 fn has_markers(run: &RunContext<'_>, id: FileId) -> bool {
     any_piece(run, id, &|text, is_end| {
         let text = pieces::whole_lines(text, is_end);
@@ -149,7 +154,7 @@ fn has_markers(run: &RunContext<'_>, id: FileId) -> bool {
     })
 }
 
-/// Whether it can be read what a result says. LTO and OptiX code is packed, and lines change it (seen on 13.0 and 13.5).
+/// Whether the result can be searched. LTO and OptiX code is packed, and lines change it (seen on 13.0 and 13.5).
 fn is_text(run: &RunContext<'_>, id: FileId) -> bool {
     let find_other = |piece: &[u8], is_end: bool| match std::str::from_utf8(piece) {
         Ok(_) => Some(piece.len()),
@@ -159,8 +164,8 @@ fn is_text(run: &RunContext<'_>, id: FileId) -> bool {
     !any_piece(run, id, &find_other)
 }
 
-/// Whether `find` matches in the file, which is read in pieces. `find` returns `None` on a match, otherwise how many
-/// bytes it is done with. A file that cannot be read counts as a match.
+/// Whether `find` matches in the file, which is read in pieces. `find` returns `None` on a match, otherwise the number of
+/// bytes that it has finished. A file that cannot be read counts as a match.
 fn any_piece(
     run: &RunContext<'_>,
     id: FileId,

@@ -1,8 +1,8 @@
-//! The files of a running plan: where each one is (nowhere yet, on disk, only in the store), its
-//! digest, and how it gets from one to the other.
+//! The files of a running plan: where each one is (nowhere yet, on disk, or only in the store), its digest, and how it is
+//! moved between the store and the disk.
 //!
-//! A result that came from the store stays there until a tool really reads it: when every step
-//! hits, no intermediate file is written at all.
+//! A result that came from the store stays there until a tool reads it: when every step hits, no intermediate file is
+//! written.
 
 use std::fs;
 use std::io;
@@ -17,11 +17,11 @@ use warpcc_plan::{FileId, FileKind, TaskGraph, Tool};
 use crate::pieces;
 use crate::tokens::Tokens;
 
-/// A result that was found is not there any more, or spoiled.
+/// The error when a result that was found is gone, or damaged.
 pub const LOST: &str = "a cached result was lost";
 
-/// Stands for the private folder inside a stored stub. Not valid in C++ source, so it cannot be
-/// confused with anything that cicc wrote.
+/// Replaces the path of the private folder in a stored stub. It is not valid in C++ source, so it cannot be confused with
+/// anything that cicc wrote.
 const FOLDER_TOKEN: &[u8] = b"\0warpcc keep folder\0/";
 
 #[derive(Debug, Clone)]
@@ -37,7 +37,7 @@ struct Known {
     digest: Option<Digest>,
     /// The BLAKE3 of its content; keys hold it for a preprocessed text.
     content: Option<[u8; 32]>,
-    /// The BLAKE3 of its tokens, without lines.
+    /// The BLAKE3 of its tokens, without line numbers.
     tokens: Option<Option<[u8; 32]>>,
 }
 
@@ -57,7 +57,7 @@ pub struct Artifacts<'a> {
     store: Option<&'a DiskStore>,
     paths: Vec<PathBuf>,
     stubs: Vec<bool>,
-    moved: Vec<AtomicBool>,
+    other_lines: Vec<AtomicBool>,
     places: Vec<Mutex<Place>>,
 }
 
@@ -74,13 +74,13 @@ impl<'a> Artifacts<'a> {
         let mut stubs = Vec::with_capacity(graph.files.len());
         for (i, file) in graph.files.iter().enumerate() {
             let writer = file.writer.map(|w| &graph.steps[w]);
-            // ld names its output in some diagnostics, and ar updates what is there.
+            // These write to the final path: ld names its output in some diagnostics, and ar updates an existing file.
             let in_place = writer.is_some_and(|s| matches!(s.tool, Tool::HostLink | Tool::Archive));
             paths.push(match (results, file.kind) {
                 (Some(results), FileKind::Output)
                     if !in_place && can_be_placed(directory, &file.path) =>
                 {
-                    // Under its own name: tools make the names of other files from it.
+                    // The file keeps its own name: tools make the names of other files from it.
                     results.join(i.to_string()).join(file.name())
                 }
                 _ => PathBuf::from(&file.path),
@@ -92,13 +92,13 @@ impl<'a> Artifacts<'a> {
             .iter()
             .map(|_| Mutex::new(Place::Nowhere))
             .collect();
-        let moved = graph.files.iter().map(|_| AtomicBool::new(false));
+        let other_lines = graph.files.iter().map(|_| AtomicBool::new(false));
         Self {
             graph,
             store,
             paths,
             stubs,
-            moved: moved.collect(),
+            other_lines: other_lines.collect(),
             places,
         }
     }
@@ -108,19 +108,19 @@ impl<'a> Artifacts<'a> {
         &self.paths[id.0 as usize]
     }
 
-    /// Whether the file's final place is another than where it was written.
+    /// Whether the file is written to another path than its final one.
     pub fn is_elsewhere(&self, id: FileId) -> bool {
         self.paths[id.0 as usize].as_os_str() != self.graph.file(id).path.as_str()
     }
 
     fn place(&self, id: FileId) -> MutexGuard<'_, Place> {
-        // A panicking task leaves a place that is still one of the three.
+        // If a task panics, the place is still one of the three.
         self.places[id.0 as usize]
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Writes what has to be there before anything starts.
+    /// Writes the files and folders that must exist before the first step starts.
     ///
     /// # Errors
     /// The private folder cannot be written.
@@ -138,13 +138,13 @@ impl<'a> Artifacts<'a> {
         Ok(())
     }
 
-    /// Replaces what was assumed by what is: `actual` is copied over `assumed`.
+    /// Copies `actual`, the real file, over `assumed`, on which a step had started.
     ///
     /// # Errors
     /// Either cannot be read or written.
     pub fn correct(&self, actual: FileId, assumed: FileId) -> io::Result<()> {
         self.materialise(actual)?;
-        // A step that reads it now may read any part of either text. Its digest changes first.
+        // A step that reads the file now may read any part of either text. So its digest is reset first.
         self.written(assumed);
         fs::copy(self.path(actual), self.path(assumed))?;
         self.written(assumed);
@@ -164,10 +164,10 @@ impl<'a> Artifacts<'a> {
         })
     }
 
-    /// Makes an early stub say that it is `actual`, whose name the real one holds.
+    /// Replaces the name of the early stub `early` in its own text by the name of `actual`, as the real stub has it.
     ///
     /// # Errors
-    /// It cannot be read or written.
+    /// The file cannot be read or written.
     pub fn rename_inside(&self, early: FileId, actual: FileId) -> io::Result<()> {
         let path = self.path(early);
         let text = fs::read(path)?;
@@ -192,12 +192,12 @@ impl<'a> Artifacts<'a> {
         }
     }
 
-    /// A tool has written the file.
+    /// Notes that a tool has written the file.
     pub fn written(&self, id: FileId) {
         *self.place(id) = Place::OnDisk(Known::default());
     }
 
-    /// The file's content is known and in the store.
+    /// Notes that the file's content is known and is in the store.
     pub fn stored(&self, id: FileId, digest: Digest, executable: bool) {
         *self.place(id) = Place::Stored { digest, executable };
     }
@@ -214,13 +214,13 @@ impl<'a> Artifacts<'a> {
                 Some(digest) => Ok(digest),
                 None => Ok(*known.digest.insert(self.digest_on_disk(id)?)),
             },
-            // It was there before: an input, or prepared.
+            // The file existed before the run: it is an input, or was prepared.
             Place::Nowhere => self.digest_on_disk(id),
         }
     }
 
-    /// The hash that keys hold for the file's content. A preprocessed text is never stored, so nothing needs its
-    /// digest, and it is by far the largest file of a build: its BLAKE3 takes a fifth of the time that SHA-256 takes.
+    /// The hash of the file's content for keys. A preprocessed text is never stored, so its SHA-256 is not needed. It is by
+    /// far the largest file of a build, and BLAKE3 takes a fifth of the time of SHA-256.
     ///
     /// # Errors
     /// The file cannot be read.
@@ -228,7 +228,7 @@ impl<'a> Artifacts<'a> {
         if !self.is_preprocessed(id) {
             return Ok(self.digest(id)?.to_string());
         }
-        // Made in a cluster, it may not be here yet.
+        // A file that a cluster made may not be here yet.
         self.materialise(id)?;
         let content = match &mut *self.place(id) {
             Place::OnDisk(known) => match known.content {
@@ -240,8 +240,8 @@ impl<'a> Artifacts<'a> {
         Ok(blake3::Hash::from(content).to_hex().to_string())
     }
 
-    /// The hash that keys hold for a preprocessed text whose lines do not count; `None` where they do. Callers that
-    /// also need the hash of the content ask for that afterwards: both come from one reading.
+    /// The hash of a preprocessed text for keys that ignore line numbers; `None` if line numbers count for it. A caller that
+    /// also needs the hash of the content should ask for that afterwards: one reading computes both.
     ///
     /// # Errors
     /// The file cannot be read.
@@ -266,20 +266,20 @@ impl<'a> Artifacts<'a> {
         Ok(hash.map(|hash| blake3::Hash::from(hash).to_hex().to_string()))
     }
 
-    /// Whether it is a preprocessed text.
+    /// Whether the file is a preprocessed text.
     pub fn is_preprocessed(&self, id: FileId) -> bool {
         let writer = self.graph.file(id).writer.map(|at| &self.graph.steps[at]);
         writer.is_some_and(|writer| writer.tool == Tool::Preprocess)
     }
 
-    /// The file was made of a text with other lines.
-    pub fn set_moved(&self, id: FileId) {
-        self.moved[id.0 as usize].store(true, Ordering::Relaxed);
+    /// Notes that the file was made from a text with other line numbers.
+    pub fn set_other_lines(&self, id: FileId) {
+        self.other_lines[id.0 as usize].store(true, Ordering::Relaxed);
     }
 
-    /// Whether the file was made of a text with other lines.
-    pub fn is_moved(&self, id: FileId) -> bool {
-        self.moved[id.0 as usize].load(Ordering::Relaxed)
+    /// Whether the file was made from a text with other line numbers.
+    pub fn has_other_lines(&self, id: FileId) -> bool {
+        self.other_lines[id.0 as usize].load(Ordering::Relaxed)
     }
 
     fn digest_on_disk(&self, id: FileId) -> io::Result<Digest> {
@@ -340,12 +340,12 @@ impl<'a> Artifacts<'a> {
         Ok(digest)
     }
 
-    /// Text that a command wrote, without the private folder.
+    /// The text of a command, with the private folder replaced by [`FOLDER_TOKEN`].
     pub fn without_folder(&self, text: &[u8]) -> Vec<u8> {
         replace(text, self.graph.private.as_bytes(), FOLDER_TOKEN)
     }
 
-    /// Text from elsewhere as it may be shown, the place of the private folder still in it.
+    /// Text from another machine, made safe to show. It still contains [`FOLDER_TOKEN`].
     pub fn shown(&self, text: &[u8]) -> Vec<u8> {
         let mut shown = Vec::with_capacity(text.len());
         let mut at = 0;
@@ -358,13 +358,13 @@ impl<'a> Artifacts<'a> {
         shown
     }
 
-    /// The same with this run's folder in it.
+    /// The text with this run's private folder in place of [`FOLDER_TOKEN`].
     pub fn with_folder(&self, text: &[u8]) -> Vec<u8> {
         replace(text, FOLDER_TOKEN, self.graph.private.as_bytes())
     }
 }
 
-/// The BLAKE3 of a text. Shows it to `tokens` on the way.
+/// The BLAKE3 of a text. `tokens` reads the same bytes.
 fn hash_text(path: &Path, mut tokens: Option<&mut Tokens>) -> io::Result<[u8; 32]> {
     let mut hasher = blake3::Hasher::new();
     pieces::read(path, |text, is_end| {
@@ -378,8 +378,7 @@ fn hash_text(path: &Path, mut tokens: Option<&mut Tokens>) -> io::Result<[u8; 32
     Ok(hasher.finalize().into())
 }
 
-/// Whether a finished file can be put there. If not, the tool is to write there itself and to say
-/// why it cannot, in its own words.
+/// Whether the finished file can be put there. If not, the tool writes there itself, and reports the error in its own words.
 fn can_be_placed(directory: &Path, path: &str) -> bool {
     let path = directory.join(path);
     let parent = path.parent().unwrap_or(directory);

@@ -15,7 +15,7 @@ use crate::context::RunContext;
 use crate::locate::Located;
 use crate::traced_inputs::Seen;
 
-/// The folder of the cache with what is known.
+/// The folder in the cache for these notes.
 const NOTES: &str = "variables-asked-for-v1";
 
 /// Variables that gcc and clang are asked about here before a host compile is sent: which headers there are, which programs they
@@ -31,9 +31,9 @@ const ANSWERED_HERE: [&str; 8] = [
     "LIBRARY_PATH",
 ];
 
-/// Keeps in mind what a step that ran here asked for, where one like it may go elsewhere.
+/// Notes what a step that ran here asked for, if a similar step may run elsewhere.
 pub fn learn(run: &RunContext<'_>, step: &Step, program: &Located, seen: &Seen) {
-    // A program that may look at all variables is never known.
+    // A program that may look at all variables has no such list.
     let is_known = seen.untracked.is_none() && !seen.asked.whole;
     if run.options.executor.is_none() || !is_known || in_table(run, step) {
         return;
@@ -56,7 +56,7 @@ pub fn variables(
 ) -> Option<BTreeSet<OsString>> {
     let known = recall(run, step, program);
     if known.is_none() && in_table(run, step) {
-        // A plan that only links does not tell the compiler's release.
+        // A plan that only links does not name the compiler's release.
         remember(run, step, program, &BTreeSet::new());
     }
     let mut all = known.or_else(|| in_table(run, step).then(BTreeSet::new))?;
@@ -68,7 +68,7 @@ pub fn variables(
 fn remember(run: &RunContext<'_>, step: &Step, program: &Located, names: &BTreeSet<OsString>) {
     let names: Vec<_> = names.iter().map(|name| name.as_bytes()).collect();
     if let (Some(store), Some(key)) = (run.options.store, key(run, step, program)) {
-        // Without the note the next step finds out for itself.
+        // If the note cannot be written, the next step runs here and writes it.
         drop(store.put_note(NOTES, &key, &names.join(&0)));
     }
 }
@@ -85,7 +85,7 @@ fn recall(run: &RunContext<'_>, step: &Step, program: &Located) -> Option<BTreeS
     )
 }
 
-/// A tool by what is in its program, and by what it is used for.
+/// A tool, by the hash of its program and by its use.
 fn key(run: &RunContext<'_>, step: &Step, program: &Located) -> Option<Key> {
     let mut sink = Hashing::new("variables asked for");
     sink.part("tool", format!("{:?}", step.tool).as_bytes());
@@ -110,7 +110,7 @@ pub fn misses_one(
 ) -> bool {
     let is_host = matches!(step.tool, Tool::HostCompile | Tool::HostAssembly);
     asked.iter().any(|name| {
-        // Where the directory counts, it is in the key.
+        // If the directory counts, it is in the key.
         let is_there = name == "PWD" || sent.iter().any(|(sent, _)| name == sent.as_str());
         let is_answered = is_host && ANSWERED_HERE.iter().any(|answered| name == answered);
         !is_there

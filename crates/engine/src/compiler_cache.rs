@@ -6,12 +6,12 @@ use std::path::{Path, PathBuf};
 
 use crate::process::{find_program, is_executable};
 
-/// Programs that stand under a compiler's name and look for the compiler behind them in `PATH`.
+/// Programs that are installed under a compiler's name and look for the compiler behind them in `PATH`.
 const CACHES: &[&str] = &["ccache", "sccache"];
 
-/// As [`find_program`]; a compiler cache under the compiler's name gives way to the compiler that it would run. Its
-/// results are ours already, what it reads of its own changes with every call, and one of them that
-/// waits for a server would make us wait too.
+/// Finds a program as [`find_program`] does. If a compiler cache has the compiler's name, this finds the compiler that it
+/// would run: warpcc caches the result already, the files that the cache reads for itself change with every call, and a
+/// cache that waits for a server would delay the call.
 pub fn find_compiler(name: &str, path: Option<&OsStr>, directory: &Path) -> Option<PathBuf> {
     let found = find_program(name, path, directory)?;
     if !is_cache(&found) {
@@ -24,7 +24,7 @@ pub fn find_compiler(name: &str, path: Option<&OsStr>, directory: &Path) -> Opti
     behind.or(Some(found))
 }
 
-/// Whether a program, by its own file, is a compiler cache.
+/// Whether a program is a compiler cache, by its own file.
 pub fn is_compiler_cache(program: &Path) -> bool {
     let name = program.file_name().and_then(|name| name.to_str());
     name.is_some_and(|name| CACHES.contains(&name))
@@ -34,7 +34,7 @@ fn is_cache(file: &Path) -> bool {
     let Ok(real) = file.canonicalize() else {
         return false;
     };
-    // Called by its own name it is the user's explicit wish.
+    // If it is called by its own name, the user wants it.
     file.file_name() != real.file_name()
         && real
             .file_name()
@@ -42,7 +42,7 @@ fn is_cache(file: &Path) -> bool {
             .is_some_and(|n| CACHES.contains(&n))
 }
 
-/// Shown when a call is bypassed: nvcc runs ccache, which runs what its settings name.
+/// The reason shown for the bypass: nvcc runs ccache, which runs the program that its settings name.
 pub const CHOOSES: &str = "settings of a compiler cache choose what it runs";
 
 /// ccache's settings that say which program it runs, as variables and in its files.
@@ -53,7 +53,7 @@ const CHOOSING: [(&str, &str); 4] = [
     ("CCACHE_PATH", "path"),
 ];
 
-/// Whether the compiler cache that stands under this name would run another program than the compiler behind it.
+/// Whether the compiler cache that has this name would run another program than the compiler behind it.
 pub fn chooses_another(environment: &[(OsString, OsString)]) -> bool {
     let variable = |name: &str| {
         let mut all = environment.iter().rev();

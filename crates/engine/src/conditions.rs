@@ -36,16 +36,16 @@ pub struct Asked {
     pub whole: bool,
     /// Variables that change from call to call, and that such a program's text mentions.
     pub mentioned: BTreeSet<String>,
-    /// Names of programs looked for in the folders of `PATH`.
+    /// Names of programs that were looked for in the folders of `PATH`.
     pub programs: BTreeSet<OsString>,
-    /// A program asked which the working directory is, by the system or by `PWD`.
+    /// Whether a program asked for the working directory, by a system call or by `PWD`.
     pub directory: bool,
     /// Limits of the process that a program asked for (see [`warpcc_watch::Observed::limits`]).
     pub limits: BTreeSet<u8>,
 }
 
 impl Asked {
-    /// Adds what others asked.
+    /// Adds the questions of another run.
     pub fn merge(&mut self, other: &Self) {
         self.variables.extend(other.variables.iter().cloned());
         self.whole |= other.whole;
@@ -57,7 +57,7 @@ impl Asked {
 }
 
 impl RunPlace<'_> {
-    /// A value with the folders that do not count under their fixed names.
+    /// A value with the fixed names of the mapped folders.
     fn digest(&self, value: &OsStr) -> [u8; 32] {
         blake3::hash(&self.path_map.fixed_list(value.as_bytes())).into()
     }
@@ -68,8 +68,8 @@ impl RunPlace<'_> {
         blake3::hash(&self.path_map.fixed_bytes(directory)).into()
     }
 
-    /// One digest of every variable but those that change from call to call and are not `mentioned`. One for all, so
-    /// that no single value can be guessed from it.
+    /// One digest of all variables except those that change from call to call and are not `mentioned`. It is one digest for
+    /// all, so that no single value can be guessed from it.
     fn whole(&self, mentioned: &BTreeSet<String>) -> [u8; 32] {
         let counts = |name: &OsStr| {
             !is_ours(name)
@@ -93,10 +93,10 @@ impl RunPlace<'_> {
 /// A variable, and the BLAKE3 of its value; `None` where it was not set.
 type Variable = (Vec<u8>, Option<[u8; 32]>);
 
-/// The conditions, besides files, under which a result counts again.
+/// The conditions, besides files, under which a result can be used again.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Conditions {
-    /// See [`crate::mtimes`].
+    /// The file times that the result contains, see [`crate::mtimes`].
     pub times: Vec<u8>,
     variables: Vec<Variable>,
     whole: Option<(BTreeSet<String>, [u8; 32])>,
@@ -106,7 +106,7 @@ pub struct Conditions {
 }
 
 impl Conditions {
-    /// The present answers to `asked` in this place.
+    /// The answers to `asked` in this place now.
     pub fn observe(asked: &Asked, times: &[u8], place: RunPlace<'_>) -> Self {
         let counts = |name: &&OsString| !is_harmless(name) && !guards::is_off("variables");
         let names = asked.variables.iter().filter(counts);
@@ -127,13 +127,13 @@ impl Conditions {
         }
     }
 
-    /// As a record keeps them.
+    /// The conditions as bytes, for a record.
     pub fn encode(&self) -> Vec<u8> {
-        // Of these types nothing can fail; an empty text is no condition that holds.
+        // These types cannot fail to serialise. If they did, the empty text would be a condition that never holds.
         postcard::to_allocvec(self).unwrap_or_default()
     }
 
-    /// From a record; `None` where the bytes are no conditions.
+    /// The conditions from a record; `None` if the bytes are not conditions.
     pub fn decode(bytes: &[u8]) -> Option<Self> {
         match postcard::take_from_bytes(bytes) {
             Ok((conditions, [])) => Some(conditions),
@@ -141,10 +141,10 @@ impl Conditions {
         }
     }
 
-    /// Whether they hold.
+    /// Checks whether the conditions hold.
     ///
     /// # Errors
-    /// The variable that differs, where it is one.
+    /// The variable that differs, if it is a variable.
     pub fn hold(&self, place: RunPlace<'_>) -> Result<(), Option<Difference>> {
         let differs = |name: &[u8]| {
             let name = String::from_utf8_lossy(name).into_owned();
@@ -181,7 +181,7 @@ impl Conditions {
         }
     }
 
-    /// The questions, so that a user of the result depends on the same.
+    /// The questions, so that whoever uses the result depends on the same conditions.
     pub fn asked(&self) -> Asked {
         let name = |(name, _): &Variable| OsString::from_vec(name.clone());
         Asked {
@@ -250,7 +250,7 @@ mod tests {
         assert!(!hold(&asked, &[("A", "1")], &[("A", "1"), ("B", "2")]));
         asked.mentioned.insert("PATH".into());
         assert!(!hold(&asked, &[("PATH", "x")], &[("PATH", "y")]));
-        // The border between names and values counts too.
+        // The digest must also contain where a name ends and its value begins.
         assert!(!hold(&asked, &[("A", "BC")], &[("AB", "C")]));
     }
     #[test]

@@ -13,14 +13,14 @@ use crate::options::RunOptions;
 use crate::shared_libraries::{Loaded, loaded_by};
 use crate::side_files::SideFiles;
 
-/// The functions that work on a step share this: look up, run here, run there, store.
+/// The state that the functions of a step share: look up, run here, run elsewhere, store.
 pub struct RunContext<'a> {
     pub graph: &'a TaskGraph,
     pub options: &'a RunOptions<'a>,
     pub artifacts: &'a Artifacts<'a>,
     pub clock: Instant,
     pub side_files: SideFiles,
-    /// Whether a text with other lines is another text.
+    /// Whether a text with other line numbers counts as another text.
     pub lines_count: bool,
     tools: ToolContents,
     loaded: LoadedLibraries,
@@ -29,8 +29,8 @@ pub struct RunContext<'a> {
 /// The libraries that each program of this run loads; each program is examined once.
 type LoadedLibraries = Mutex<BTreeMap<PathBuf, Arc<OnceLock<Option<Loaded>>>>>;
 
-/// The hashes of this run's tools. Each is computed by one thread although several ask at once: the first build of an
-/// empty cache starts a cicc for every architecture.
+/// The hashes of this run's tools. One thread computes each, even if several ask at once: the first build with an empty
+/// cache starts a cicc for every architecture.
 #[derive(Default)]
 struct ToolContents(Mutex<BTreeMap<PathBuf, Arc<OnceLock<Content>>>>);
 

@@ -1,4 +1,4 @@
-//! Reads a tool's output, both streams whole, until it has ended or hangs.
+//! Reads both output streams of a tool, until the tool has ended or hangs.
 
 use std::time::{Duration, Instant};
 
@@ -9,39 +9,39 @@ use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 use crate::stall::Watchdog;
 
-/// How long output is still read after a tool has ended: other processes may finish its messages. A daemon that it started may keep the
-/// streams open for ever.
+/// How long warpcc still reads output after a tool has ended: other processes may finish its messages. A daemon that the
+/// tool started may keep the streams open for ever.
 const LAST_WORDS: Duration = Duration::from_secs(2);
 
 /// The output that was read, and why reading ended.
 #[derive(Debug, Default)]
 pub struct Drained {
-    /// Standard output, standard error.
+    /// The bytes of standard output, then of standard error.
     pub texts: [Vec<u8>; 2],
-    /// The watchdog found that the tool stands still.
-    pub stood_still: bool,
+    /// Whether the watchdog found that the tool hangs.
+    pub hung: bool,
 }
 
-/// Reads the output of the tool `pid`, which leads a process group, until it has ended. A tool that hangs for `window` is ended,
-/// with all processes that it started.
-pub fn hear_out(pid: Pid, streams: [Option<OwnedFd>; 2], window: Option<Duration>) -> Drained {
-    // Without it the streams alone say when the tool is over, and a tool that hangs is not noticed.
+/// Reads the output of the tool `pid`, which leads a process group, until it has ended. If the tool hangs for `window`, it
+/// is killed, with all processes that it started.
+pub fn read_output(pid: Pid, streams: [Option<OwnedFd>; 2], window: Option<Duration>) -> Drained {
+    // Without the descriptor, only the end of the streams shows that the tool is over, and a tool that hangs is not noticed.
     let process = pidfd_open(pid, PidfdFlags::empty()).ok();
     let window = window.filter(|_| process.is_some());
     let mut watchdog = window.map(|window| Watchdog::new(pid, window));
     let mut drained = drain(streams, process.as_ref(), &mut watchdog);
     if let (Some(process), Some(watchdog)) = (&process, &mut watchdog) {
-        // It may have closed its streams and go on.
-        drained.stood_still = drained.stood_still || !wait_for_end(process, watchdog);
-        if drained.stood_still {
+        // The tool may have closed its streams and go on.
+        drained.hung = drained.hung || !wait_for_end(process, watchdog);
+        if drained.hung {
             watchdog.end();
         }
     }
     drained
 }
 
-/// Reads `streams` to their ends, whichever has something: no thread for each, of which a machine may have few. `process`
-/// is readable when the tool has ended.
+/// Reads `streams` to their ends, each as soon as it has data. One thread reads all, because a machine may have few threads.
+/// `process` is readable when the tool has ended.
 fn drain(
     mut streams: [Option<OwnedFd>; 2],
     process: Option<&OwnedFd>,
@@ -65,7 +65,7 @@ fn drain(
         };
         match poll(&mut asked, patience.map(timespec).as_ref()) {
             Ok(_) | Err(Errno::INTR) => {}
-            // Then nothing can be read: what came before counts.
+            // Nothing more can be read: what was read so far counts.
             Err(_) => return drained,
         }
         let ready: Vec<bool> = asked.iter().map(|p| !p.revents().is_empty()).collect();
@@ -81,7 +81,7 @@ fn drain(
                     spoke = true;
                 }
                 Err(Errno::INTR) => {}
-                // A pipe ends in nothing, a terminal that the child has closed in an error (EIO).
+                // A pipe ends with an empty read, a terminal that the child has closed with an error (EIO).
                 Ok(_) | Err(_) => streams[at] = None,
             }
         }
@@ -93,7 +93,7 @@ fn drain(
             if spoke {
                 watchdog.moved();
             } else if watchdog.check() {
-                drained.stood_still = true;
+                drained.hung = true;
                 return drained;
             }
         }

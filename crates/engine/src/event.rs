@@ -7,13 +7,13 @@ use warpcc_cache::Key;
 /// How a task ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum StepOutcome {
-    /// It ran.
+    /// The command ran.
     Ran,
-    /// Its result came from the cache.
+    /// The result came from the cache.
     Hit,
-    /// It failed with this exit code.
+    /// The command failed with this exit code.
     Failed(i32),
-    /// It did not run, because an earlier command failed.
+    /// The command did not run, because an earlier one failed.
     Skipped,
 }
 
@@ -36,9 +36,9 @@ pub struct Finished {
     pub step: usize,
     /// The outcome.
     pub outcome: StepOutcome,
-    /// Since the start of the run.
+    /// When it started, since the start of the run.
     pub started: Duration,
-    /// Since the start of the run.
+    /// When it ended, since the start of the run.
     pub finished: Duration,
     /// How long it waited for a slot, memory or a token.
     pub waited: Duration,
@@ -46,10 +46,10 @@ pub struct Finished {
     pub waited_for: WaitedFor,
     /// For a hit, the processor time that its result took to make.
     pub saved: Duration,
-    /// How often it was ended to make room for others, and started again.
+    /// How often the command was ended to make room for others, and started again.
     pub retries: u32,
-    /// Whether it ran on another machine.
-    pub away: bool,
+    /// Whether the command ran on another machine.
+    pub is_remote: bool,
     /// User CPU time of the process. If it ran on another machine, the time that it took there.
     pub user: Duration,
     /// System CPU time of the process.
@@ -60,7 +60,7 @@ pub struct Finished {
     pub stdout: Vec<u8>,
     /// Its standard error.
     pub stderr: Vec<u8>,
-    /// Why its result was not stored; `None` where it was, or need not be.
+    /// Why its result was not stored; `None` if it was, or need not be.
     pub not_stored: Option<String>,
     /// The key of its stored result, and the second key, without line numbers, under which it may be stored too.
     pub of_any_lines: Option<(Key, Key)>,
@@ -68,7 +68,7 @@ pub struct Finished {
     pub is_path_specific: bool,
     /// The keys of its result, if a shared cache or another machine sent it; otherwise empty.
     pub fetched_keys: Vec<Key>,
-    /// Where each file it wrote was, and its size, if it is on disk.
+    /// The path and the size of each file that it wrote, if the file is on disk.
     pub files: Vec<(usize, Option<u64>)>,
 }
 
@@ -90,7 +90,7 @@ impl Finished {
             waited_for: WaitedFor::Slot,
             saved: Duration::ZERO,
             retries: 0,
-            away: false,
+            is_remote: false,
             user: Duration::ZERO,
             system: Duration::ZERO,
             peak_kib: 0,

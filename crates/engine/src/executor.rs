@@ -1,4 +1,4 @@
-//! The engine's interface to other machines: a command with its files goes out, files come back.
+//! The engine's interface to other machines: it sends a command with its files, and receives files.
 
 use std::path::Path;
 
@@ -20,9 +20,9 @@ pub struct RemoteJob<'a> {
     pub folder: &'a Path,
 }
 
-/// Other machines.
+/// The machines that can run commands for this one.
 pub trait Executor: Sync {
-    /// The slots for jobs that these machines take at a time, from all of this machine. A job that is sent holds one.
+    /// The slots for jobs that these machines take at a time from this machine. Each job that is sent holds one.
     fn slots(&self) -> &Pool;
 
     /// Estimates of the connection to these machines and of their load, for a command with this program.
@@ -31,11 +31,11 @@ pub trait Executor: Sync {
     /// Whether these machines take commands of this tool at the moment.
     fn takes(&self, tool: Tool) -> bool;
 
-    /// Whether these machines have the tool's programs at the same paths, as the configuration promised: then the
-    /// programs are not sent.
+    /// Whether these machines have the tool's programs at the same paths, as the configuration promised. If so, the programs
+    /// are not sent.
     fn has(&self, tool: Tool) -> bool;
 
-    /// Whether a step goes there although this machine has a slot free.
+    /// Whether a step is sent there even if this machine has a free slot.
     fn is_preferred(&self) -> bool;
 
     /// Runs a job; `None` when it could not be run, or when `unwanted` said that its result is no longer needed. The

@@ -2,17 +2,17 @@
 
 use warpcc_plan::{TaskGraph, Tool};
 
-/// How nvcc goes on.
+/// Which commands nvcc still runs after a failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OnFailure {
-    /// It stops: nothing that comes later in its order counts.
+    /// It stops: no later command counts.
     Stop,
     /// Under `--threads` commands that run at the same time as the failing one run to their end.
     FinishPhase,
 }
 
 impl OnFailure {
-    /// The rank of a task: after a failure, tasks of a higher rank do not count.
+    /// The rank of a task: after a task has failed, tasks of a higher rank do not count.
     pub fn rank(self, graph: &TaskGraph, task: usize) -> usize {
         match self {
             Self::Stop => task,

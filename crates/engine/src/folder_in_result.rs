@@ -18,8 +18,8 @@ use crate::own_name::{self, collect};
 use crate::place::directory_as_called;
 use crate::relocate;
 
-/// Whether the output or a message of a step of NVIDIA's tools names the directory that it ran in, by a word that no
-/// input has. An output that cannot be read, and a name that is in every path, count as named.
+/// Whether the output or a message of a step of NVIDIA's tools names the directory that it ran in, by a word that is in no
+/// input. An output that cannot be read counts as one that names it, and so does a directory whose name is in every path.
 pub fn is_named(run: &RunContext<'_>, step: &Step, finished: &Finished) -> bool {
     let directory = run.options.directory;
     let is_nvidias = matches!(
@@ -91,7 +91,7 @@ fn words_of_inputs(
     Ok(words)
 }
 
-/// As [`collect`], of a file, which is in memory as a whole only where it has the name.
+/// As [`collect`], for a file, which is read into memory as a whole only if it contains the name.
 fn collect_file(finder: &Finder<'_>, path: &Path, words: &mut BTreeSet<Vec<u8>>) -> io::Result<()> {
     if own_name::is_in_file(finder, path)? {
         collect(finder, &fs::read(path)?, words);

@@ -2,10 +2,12 @@
 //!
 //! | part | counts for |
 //! |---|---|
-//! | tool: its name, its path, the BLAKE3 of its content | every step; its libraries and helpers (cc1plus, as) are in the manifest |
+//! | tool: its name, its path, the BLAKE3 of its content | every step; its libraries and the programs that it starts
+//! (cc1plus, as) are in the manifest |
 //! | arguments, files in them by content | every step |
-//! | base names of files | where they can show (see [`Step::names_matter`]) |
-//! | working directory, keep folder | host and device code with debug information; the former also LTO and OptiX code |
+//! | base names of files | steps whose result may contain them (see [`Step::names_matter`]) |
+//! | working directory, keep folder | host and device code with debug information; the working directory also for LTO and
+//! OptiX code |
 //! | the host compiler's variables | host steps |
 //! | relocatable: the names of the mapped folders | host and device code with debug information, cudafe++; paths below one count by its name |
 //! | LANG and the LC_ variables | every step: diagnostics are part of a result |
@@ -28,9 +30,9 @@ use crate::place::directory_as_called;
 use crate::prefix_map::fixed_argument;
 use crate::terminal::Terminal;
 
-/// Changes when what a step record means changes.
+/// The version of step records: it changes when their meaning changes.
 const DOMAIN: &str = "warpcc step 4";
-/// The same for one whose preprocessed texts have no lines.
+/// The version of step records whose key ignores the lines of preprocessed texts.
 const DOMAIN_OF_TOKENS: &str = "warpcc step of tokens 1";
 
 /// Variables that change what gcc or clang does.
@@ -55,8 +57,8 @@ pub const HOST_VARIABLES: &[&str] = &[
 /// Variables that change the language of diagnostics.
 pub const LANGUAGE_VARIABLES: &[&str] = &["LANG", "LANGUAGE", "LC_ALL", "LC_MESSAGES", "LC_CTYPE"];
 
-/// Whether the result holds the working directory where it cannot be seen: cicc writes it into LTO and OptiX code (seen
-/// on 13.5), which is compressed.
+/// Whether the result contains the working directory in a form that cannot be searched: cicc writes it into LTO and OptiX
+/// code (seen on 13.5), which is compressed.
 pub fn packs_directory(step: &Step, graph: &TaskGraph) -> bool {
     let packed = |arg: &str| ["-lto", "--emit-optix-ir"].contains(&arg);
     let lto = |id: &FileId| graph.file(*id).path.ends_with(".ltoir");
@@ -64,10 +66,10 @@ pub fn packs_directory(step: &Step, graph: &TaskGraph) -> bool {
         && (step.writes.iter().any(lto) || step.args.iter().filter_map(Arg::as_text).any(packed))
 }
 
-/// Returns the hash that a key holds for a file's content.
+/// Returns the hash of a file's content for a key.
 type Content<'a> = &'a dyn Fn(FileId) -> io::Result<String>;
 
-/// Writes the arguments of `step` into `sink`: files of the plan by their content.
+/// Writes the arguments of `step` into `sink`. A file of the plan is described by its content.
 fn describe_arguments(
     step: &Step,
     graph: &TaskGraph,
@@ -102,7 +104,7 @@ fn describe_arguments(
             }
             sink.part("output", b"");
             if graph.private.is_empty() {
-                // The stub then holds the user's own path, and stays as it is.
+                // Without a private folder the stub contains the user's own path.
                 sink.part("output path", file.path.as_bytes());
             }
         }
@@ -124,8 +126,8 @@ pub fn describe(
 ) -> io::Result<()> {
     let debug = step.has_debug_information();
     sink.part("tool", step.tool.name().as_bytes());
-    // By its path too: a tool looks for its libraries and helpers from where it lies, and what it would find there is
-    // in the manifest of a run from the same place only.
+    // The path counts too: a tool looks for its libraries and programs relative to its own folder, and only the manifest of
+    // a run from the same path lists them.
     let path = program.as_os_str().as_encoded_bytes();
     if !guards::is_off("tool-path") {
         sink.part("tool path", &options.path_map.fixed_bytes(path));
@@ -179,7 +181,7 @@ pub fn describe(
             sink.part(name, &options.path_map.fixed_list(value.as_encoded_bytes()));
         }
     }
-    // Debug information and the host compiler treat a fixed name otherwise than the folder itself.
+    // Debug information and the host compiler treat a fixed name differently from the folder itself.
     if !options.path_map.is_empty() && (debug || host || step.tool == Tool::CudaFe) {
         sink.part("relocatable", options.path_map.names().as_bytes());
     }
@@ -209,7 +211,7 @@ pub(crate) fn keys_of(run: &RunContext<'_>, step: &Step, program: &Located) -> O
             | Tool::HostAssembly
             | Tool::Assemble
     );
-    // A date in it would not be found.
+    // Such a step may use the date without being noticed.
     if !cacheable || run.graph.preprocesses_unseen(step) {
         return None;
     }
@@ -227,7 +229,7 @@ pub(crate) fn keys_of(run: &RunContext<'_>, step: &Step, program: &Located) -> O
             .ok_or(io::ErrorKind::InvalidData.into()),
         false => artifacts.content_in_keys(id),
     };
-    // First: each text is read once, for this and for its content.
+    // The tokens come first: one reading of each text then serves this key and the key of its content.
     let of_any_lines = any_lines::may_serve(run, step).then(|| key(DOMAIN_OF_TOKENS, &tokens));
     let whole = |id| artifacts.content_in_keys(id);
     let keys = key_variants(

@@ -1,7 +1,7 @@
 //! Runs a task graph: states, order, processes, and the step level of the cache.
 //!
-//! Threads, one per running process; no async. Prints nothing, knows no command line and no
-//! network: everything that a report can know is in [`event::Finished`] and [`run::Run`].
+//! The engine uses threads, one per running process, and no async. It prints nothing, and knows no command line and no
+//! network: everything that a report needs is in [`event::Finished`] and [`run::Run`].
 
 pub mod admission;
 pub mod any_lines;
@@ -23,6 +23,7 @@ pub mod modes;
 mod module_id;
 pub mod mtimes;
 mod options;
+mod other_writes;
 mod own_name;
 mod parent_death;
 pub mod pieces;

@@ -1,4 +1,4 @@
-//! A step on this machine, once it has a slot: writes its inputs, runs it, and stores its result.
+//! Runs a step on this machine, once it has a slot: writes its inputs, runs it, and stores its result.
 
 use std::fs;
 use std::io;
@@ -26,7 +26,7 @@ use crate::traced_inputs::Seen;
 use crate::warning_history;
 use crate::watched_run;
 
-/// Does the step on this machine, its turn having come.
+/// Runs the step on this machine. It has its slot already.
 pub fn run_here(
     run: &RunContext<'_>,
     index: usize,
@@ -85,7 +85,7 @@ pub fn run_here(
         }
         if step.tool == Tool::EarlyStub {
             finish_early_stub(run, index, step)?;
-            // The real cicc says the same once more.
+            // The real cicc prints the same messages again.
             finished.stdout.clear();
             finished.stderr.clear();
         }
@@ -97,8 +97,8 @@ pub fn run_here(
     Ok((finished, seen))
 }
 
-/// Whether a step that has run read the files that are in its key. One that worked on an assumption may have read the
-/// corrected file: it is not ended before that is written.
+/// Whether a step that has run read the files that are in its key. A step that started on an assumption may have read the
+/// corrected file, because the file is written before the step is ended.
 fn read_what_is_in(
     run: &RunContext<'_>,
     keys: &KeyVariants,
@@ -111,8 +111,8 @@ fn read_what_is_in(
         || key::keys_of(run, step, program).as_ref() == Some(keys)
 }
 
-/// After a run with a path map: real names in messages, fixed ones in what was preprocessed, and a module id that the
-/// next run makes too.
+/// After a run with a path map, puts real names into messages and fixed names into preprocessed texts, and replaces the
+/// module id by one that the next run makes too.
 fn settle_names(
     run: &RunContext<'_>,
     index: usize,
@@ -142,7 +142,8 @@ fn settle_names(
     Ok(())
 }
 
-/// Runs a front end again with an id that does not hold its process id. It saw the same and says the same.
+/// Runs a front end again with a module id that does not contain its process id. The observations and messages of the first
+/// run stay valid.
 fn give_lasting_module_id(
     run: &RunContext<'_>,
     index: usize,
@@ -171,7 +172,7 @@ fn give_lasting_module_id(
     Ok(())
 }
 
-/// The early stub as the real cicc would have written it.
+/// Completes the early stub: it gets the text that the real cicc would have written.
 fn finish_early_stub(run: &RunContext<'_>, index: usize, step: &Step) -> io::Result<()> {
     let actual = run
         .graph

@@ -10,9 +10,9 @@ use crate::compiler_cache;
 use crate::context::RunContext;
 use crate::process;
 
-/// A program found, with what its key needs.
+/// A program that was found, with what its key needs.
 pub struct Located {
-    /// Its file.
+    /// The program's file.
     pub path: PathBuf,
     /// The name that the search looked for.
     pub name: String,
@@ -33,8 +33,8 @@ pub fn locate(run: &RunContext<'_>, step: &Step) -> io::Result<Located> {
         if gives_way && compiler_cache::chooses_another(run.options.environment) {
             return Err(io::Error::other(compiler_cache::CHOOSES));
         }
-        // A compiler looks for its own programs from the name that it is called by, through PATH; a compiler cache,
-        // which is there in its place, would call it by its whole path.
+        // A compiler looks for its own programs from the name by which it is called, through PATH. A compiler cache, whose
+        // place it takes, would call it by its whole path.
         let called = match gives_way {
             true => path.to_string_lossy().into_owned(),
             false => name.to_owned(),

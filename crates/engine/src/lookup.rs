@@ -1,4 +1,4 @@
-//! A step's result from the cache: from this disk, or fetched from a shared cache.
+//! Finds a step's result in the cache: on this disk, or in a shared cache.
 
 use std::time::Duration;
 
@@ -78,8 +78,8 @@ fn look_up_under(
         return None;
     };
     let conditions = Conditions::decode(&outcome.extra)?;
-    // All outputs or none: a blob that was evicted makes the whole step a miss. So does a file that is needed here and was
-    // not where the result was made.
+    // All outputs must be there: if a blob was evicted, the whole step is a miss. It is also a miss if a file is needed here
+    // that did not exist where the result was made.
     let mut outputs: Vec<(&ProducedFile, _)> = Vec::with_capacity(outcome.outputs.len());
     for output in &outcome.outputs {
         let id = output
@@ -109,7 +109,7 @@ fn look_up_under(
     if variant.is_of_any_lines {
         outputs
             .iter()
-            .for_each(|(_, id)| run.artifacts.set_moved(*id));
+            .for_each(|(_, id)| run.artifacts.set_other_lines(*id));
     }
     let mut finished = Finished::new(index, event::StepOutcome::Hit);
     finished.is_path_specific = variant.is_path_specific;
@@ -128,7 +128,7 @@ fn look_up_under(
     Some((finished, seen))
 }
 
-/// Whether a step's result is whole without this file.
+/// Whether a step's result is complete without this file.
 fn may_lack(run: &RunContext<'_>, step: &Step, id: FileId) -> bool {
     module_id::may_be_missing(run, step, id) || !run.graph.is_needed(id)
 }

@@ -12,18 +12,18 @@ use crate::process::is_executable;
 /// The reason why a result is not kept.
 pub const UNUSUAL: &str = "an output has permissions that a new file does not get";
 
-/// Whether a file has the mode that a compiler's new file in its folder gets, executable or not.
+/// Whether a file has the mode of a new file that a compiler makes in its folder, executable or not.
 pub fn is_usual(path: &Path) -> bool {
     let asked_for = if is_executable(path) { 0o777 } else { 0o666 };
     let mode = |found: fs::Metadata| found.permissions().mode();
     let found = path.metadata().map(mode);
     let folder = path.parent().unwrap_or(Path::new("."));
-    // Umask, lists of permissions and file systems with one mode for all: only a new file knows them.
+    // Umask, access control lists, and file systems with one mode for all files: only a new file shows the result.
     let new = fresh(folder, asked_for).and_then(|file| file.metadata().map(mode));
     matches!((found, new), (Ok(found), Ok(new)) if found == new)
 }
 
-/// A new file without a name; where the file system has no such thing, one whose name is gone again.
+/// Creates a file without a name. If the file system does not support that, creates one and removes its name.
 fn fresh(folder: &Path, mode: u32) -> io::Result<File> {
     let flags = OFlags::TMPFILE | OFlags::WRONLY | OFlags::CLOEXEC;
     if let Ok(file) = rustix::fs::open(folder, flags, Mode::from_raw_mode(mode)) {

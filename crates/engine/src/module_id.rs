@@ -9,8 +9,8 @@ use warpcc_plan::{Arg, FileId, Step, Tool, prediction};
 use crate::artifact::Artifacts;
 use crate::context::RunContext;
 
-/// With no external function to name a module after, a front end ends its id in the CRC-32 of its directory and its
-/// process id. Returns an id that is made from the inputs instead; `None` for an id that can stay.
+/// If there is no external function to name a module after, a front end ends its id with the CRC-32 of its directory and its
+/// process id. Returns an id that is made from the inputs instead; `None` if the id can stay.
 fn lasting(id: &str, step: &Step, artifacts: &Artifacts<'_>) -> Option<String> {
     if id.is_empty() || prediction::is_lasting_module_id(id) {
         return None;
@@ -29,14 +29,14 @@ fn lasting(id: &str, step: &Step, artifacts: &Artifacts<'_>) -> Option<String> {
     {
         sink.part("input", Digest::to_string(&id).as_bytes());
     }
-    // A letter before the digits tells it from a process id.
+    // The letter before the digits tells it from a process id.
     Some(format!("{head}_w{}", &sink.finish().hex()[..15]))
 }
 
-/// The module id in the names of a device code's internal symbols, where there are any: cicc that makes the id itself
-/// (`-ptx`, `-cubin`) writes no file with it (seen on 13.0 and 13.5).
+/// The module id in the names of a device code's internal symbols, if there are any: when cicc makes the id itself (`-ptx`,
+/// `-cubin`), it writes no file with the id (seen on 13.0 and 13.5).
 fn module_id_in(code: &[u8]) -> Option<String> {
-    // Each is written behind the length of the mark and the id, or of the id alone.
+    // Each name starts with a length: that of the mark and the id, or of the id alone.
     [("_INTERNAL_", 9), ("_GLOBAL__N_", 11)]
         .into_iter()
         .find_map(|(mark, counted)| {
@@ -54,8 +54,8 @@ fn module_id_in(code: &[u8]) -> Option<String> {
 /// The flag that makes a front end write a module id; without it the file is read.
 pub const MAKES_MODULE_ID: &str = "--gen_module_id_file";
 
-/// The file of a module id, and what it is to hold in the place of an id with a process id in it; `written` says where a
-/// result is now.
+/// The file of a module id, and its new content if the id contains a process id; `written` returns the current path of a
+/// result.
 pub fn lasting_module_id<'p>(
     run: &RunContext<'_>,
     step: &Step,

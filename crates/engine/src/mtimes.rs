@@ -1,16 +1,16 @@
 //! File times and sizes that are part of a result.
 //!
-//! ptxas of CUDA 13.0 looks at the files that `.file` directives name and writes their
-//! modification times and sizes into `.debug_line`; a PTX may also hold them itself
-//! (`.file 1 "a.cu", 1763683200, 123`). 13.5 does not (seen). A touched file is then another build although its content is the same, and
-//! so is one that was edited within the second where the device code stayed as it was. A result is only good while both are those it holds.
+//! ptxas of CUDA 13.0 looks at the files that `.file` directives name and writes their modification times and sizes into
+//! `.debug_line`. ptxas of 13.5 does not (seen). A PTX may also contain them itself (`.file 1 "a.cu", 1763683200, 123`). So
+//! the result changes if a file is touched, even if its content stays the same, or if it is edited within one second without
+//! a change of the device code. A result can be used only while its files have the times and sizes that it contains.
 //!
-//! Kept as text, a line for each file: the time in seconds, the size in bytes, the path.
+//! They are stored as text, a line for each file: the time in seconds, the size in bytes, the path.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// The times and sizes in a PTX text, of the files that have them now.
+/// The times and sizes in a PTX text of those files that still have them.
 pub fn of_ptx(text: &[u8], directory: &Path) -> Vec<u8> {
     let mut times = Vec::new();
     for line in text.split(|b| *b == b'\n') {
@@ -28,14 +28,16 @@ pub fn of_ptx(text: &[u8], directory: &Path) -> Vec<u8> {
         let (Some(time), Some(size)) = (numbers.next(), numbers.next()) else {
             continue;
         };
-        if let Some(now) = told_of(directory, path).filter(|now| *now == format!("{time} {size}")) {
+        if let Some(now) =
+            time_and_size(directory, path).filter(|now| *now == format!("{time} {size}"))
+        {
             times.extend_from_slice(format!("{now} {path}\n").as_bytes());
         }
     }
     times
 }
 
-/// The times and sizes of `files`, as far as they are files.
+/// The times and sizes of those of `files` that are regular files.
 pub fn of_files<'a>(
     files: impl IntoIterator<Item = &'a warpcc_watch::PathText>,
     directory: &Path,
@@ -45,7 +47,7 @@ pub fn of_files<'a>(
         let Some(text) = path.to_str().filter(|text| !text.contains('\n')) else {
             continue;
         };
-        if let Some(now) = told_of(directory, text) {
+        if let Some(now) = time_and_size(directory, text) {
             times.extend_from_slice(format!("{now} {text}\n").as_bytes());
         }
     }
@@ -64,12 +66,12 @@ pub fn first_changed(times: &[u8], directory: &Path) -> Option<PathBuf> {
             return Some(PathBuf::from(line));
         };
         let path = &path[1..];
-        (told_of(directory, path).as_deref() != Some(told)).then(|| PathBuf::from(path))
+        (time_and_size(directory, path).as_deref() != Some(told)).then(|| PathBuf::from(path))
     })
 }
 
-/// A regular file's time and size, as they are kept.
-fn told_of(directory: &Path, path: &str) -> Option<String> {
+/// A regular file's time and size, as stored.
+fn time_and_size(directory: &Path, path: &str) -> Option<String> {
     let found = directory.join(path).metadata().ok()?;
     let told = || format!("{} {}", found.mtime(), found.size());
     found.is_file().then(told)

@@ -20,13 +20,13 @@ use crate::terminal::Terminal;
 /// In which order tasks run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Order {
-    /// As soon as their inputs are there.
+    /// Each task runs as soon as its inputs are there.
     Parallel,
-    /// One at a time, in nvcc's order.
+    /// One task at a time, in nvcc's order.
     Sequential,
 }
 
-/// Is told where every task of a graph is, each time that something has changed.
+/// A function that gets the states of all tasks each time that one has changed.
 pub type Listener<'a> = &'a (dyn Fn(&TaskGraph, &TaskStates) + Sync);
 
 /// Everything a run needs to know.
@@ -35,7 +35,7 @@ pub struct RunOptions<'a> {
     pub directory: &'a Path,
     /// The whole environment of the commands.
     pub environment: &'a [(OsString, OsString)],
-    /// `PATH` as the user has it. nvcc puts folders of its own before it.
+    /// `PATH` as the user has it. nvcc puts its own folders in front.
     pub path: Option<&'a OsStr>,
     /// Folders whose names enter neither keys nor results; usually none.
     pub path_map: &'a PathMap,
@@ -45,7 +45,7 @@ pub struct RunOptions<'a> {
     pub store: Option<&'a DiskStore>,
     /// Whether results may be taken from it.
     pub reads_cache: bool,
-    /// Stores elsewhere, to be asked where it has nothing, and told of what is new.
+    /// Shared caches: the engine asks them after a miss, and sends them new results.
     pub upstream: Option<&'a dyn Upstream>,
     /// Whether results may be put into it.
     pub writes_cache: bool,
@@ -53,7 +53,7 @@ pub struct RunOptions<'a> {
     pub watch: Option<&'a Path>,
     /// At most this many tasks at a time.
     pub jobs: usize,
-    /// Whether a text on another line counts as another text, even if no result shows its line.
+    /// Whether a text on another line counts as another text, even if no result contains its line.
     pub lines_count: bool,
     /// Order of the tasks.
     pub order: Order,
@@ -61,7 +61,7 @@ pub struct RunOptions<'a> {
     pub on_failure: OnFailure,
     /// The dependency rule that the dependency filter writes.
     pub rule: Option<Rule>,
-    /// The machine's budget, if tasks are to wait for their turn.
+    /// The machine's budget, if tasks must wait for a slot.
     pub admission: Option<&'a Admission<'a>>,
     /// Other machines that may run tasks, if there are any.
     pub executor: Option<&'a dyn Executor>,
@@ -69,14 +69,14 @@ pub struct RunOptions<'a> {
     pub terminal: Option<&'a Terminal>,
     /// Receives the run's events, if set.
     pub listener: Option<Listener<'a>>,
-    /// Removes a file of the user's that is in the way, as nvcc does right before a command.
+    /// Removes an old file of the user's, as nvcc does right before a command.
     pub remove: &'a (dyn Fn(&str) + Sync),
     /// The children, so that a signal can end them.
     pub children: &'a Children,
 }
 
 impl RunOptions<'_> {
-    /// The place where conditions are checked.
+    /// The surroundings in which conditions are checked.
     pub fn place(&self) -> RunPlace<'_> {
         RunPlace {
             environment: self.environment,

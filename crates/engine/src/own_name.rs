@@ -11,10 +11,10 @@ use std::path::Path;
 
 use memchr::memmem::{Finder, find};
 
-/// As much of a file as is searched at once: on the stack, and longer than any path.
+/// The size of a piece that is searched at once: it fits on the stack, and is longer than any path.
 const PIECE: usize = 32 << 10;
 
-/// Whether a file has a name in it.
+/// Whether a file contains a name.
 pub fn is_in_file(finder: &Finder<'_>, path: &Path) -> io::Result<bool> {
     let file = File::open(path)?;
     let mut piece = [0; PIECE];
@@ -52,13 +52,14 @@ pub fn collect(finder: &Finder<'_>, text: &[u8], words: &mut BTreeSet<Vec<u8>>) 
     }
 }
 
-/// Whether a path's word goes on with this byte. Any rule would do that ends the same word in an input and a result.
+/// Whether this byte continues a path. Any rule would do, as long as it ends the same word in an input and in a result.
 const fn in_paths(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte >= 0x80 || matches!(byte, b'/' | b'.' | b'_' | b'-' | b'+')
 }
 
-/// Whether a file has the name of an output in it, which is in `outputs`, or one made from that of a file that is `own`, the
-/// plan's: a precompiled header says where it was made, an object with which words, and where its profile goes.
+/// Whether a file contains the name of an output in `outputs`, or a name that is made from one of the plan's files (`own`).
+/// Precompiled headers name the path where they were made; objects name the compiler's arguments and the path of their
+/// profile.
 pub fn is_written_in(
     file: &Path,
     scratch: &Path,
@@ -69,7 +70,7 @@ pub fn is_written_in(
     let kept = scratch.join("k");
     let is_made_up = |word: &Vec<u8>| {
         let path = Path::new(OsStr::from_bytes(word));
-        // Names of the plan's files are in texts, and more may follow one.
+        // Texts contain names of the plan's files, and such a name may continue.
         let begins = |end| own(Path::new(OsStr::from_bytes(&word[..end])));
         // Debug information names the folders of the plan's files.
         let is_of_plan = || path.is_dir() || (kept.as_os_str().len()..=word.len()).any(begins);
@@ -83,8 +84,8 @@ pub fn is_written_in(
     words.iter().any(is_made_up)
 }
 
-/// Whether a message has a path in the scratch folder that is not one of an intermediate file of nvcc's. nvcc's user reads
-/// another path there: the output's own, or one in `TMPDIR`.
+/// Whether a message names a path in the scratch folder that is not an intermediate file of nvcc's. With nvcc the message
+/// would name another path: the output's own, or one in `TMPDIR`.
 pub fn is_shown(message: &[u8], scratch: &Path) -> bool {
     let finder = Finder::new(scratch.as_os_str().as_bytes());
     let is_intermediate = |rest: &[u8]| {
@@ -98,8 +99,8 @@ pub fn is_shown(message: &[u8], scratch: &Path) -> bool {
     found.any(|at| !is_intermediate(&message[at + finder.needle().len()..]))
 }
 
-/// Whether the name of a file elsewhere is made from one in the private folder: gcc looks for the profile of an object in one
-/// folder for all, under the object's whole name, with `#` for each slash.
+/// Whether the name of a file elsewhere is made from one in the private folder: gcc may look for the profiles of all objects
+/// in one folder, each under the object's whole path with `#` for each slash.
 pub fn is_in_name(path: &Path, scratch: &Path) -> bool {
     let name = scratch.file_name().unwrap_or_default();
     let is_in = find(path.as_os_str().as_bytes(), name.as_bytes()).is_some();

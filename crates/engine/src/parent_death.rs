@@ -1,8 +1,8 @@
-//! Kills a tool's process group if this process ends before the tool, by SIGKILL, which cannot be handled.
+//! Kills a tool's process group with SIGKILL, which cannot be handled, if this process ends before the tool.
 //!
-//! A pipe whose writing end only we have, and whose reading end the tool holds without knowing of it. The reading end
-//! is told to signal the tool's process group when something happens to it, and the only thing that ever does is that
-//! our end closes. The kernel does that for us, however we end. See docs/design/lifeline.md for what else was possible.
+//! It uses a pipe: only this process has the writing end, and the tool inherits the reading end without knowing it. The
+//! reading end is set to signal the tool's process group when its state changes, and the only possible change is that our
+//! end closes. The kernel closes it however this process ends. docs/design/lifeline.md describes the alternatives.
 
 use std::os::fd::{AsRawFd, OwnedFd};
 
@@ -11,36 +11,37 @@ use rustix::io::{FdFlags, fcntl_setfd};
 use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::Pid;
 
-/// Between this process and one tool. Dropped when the tool has ended: whatever it left running stays.
+/// The pipe between this process and one tool. It is dropped when the tool has ended: processes that the tool left running
+/// stay.
 #[derive(Debug)]
 pub struct Lifeline {
     tools: OwnedFd,
-    /// Closed by exec, so no other process ever has it.
+    /// It is closed on exec, so no other process ever has it.
     _ours: OwnedFd,
 }
 
 impl Lifeline {
-    /// `None` where no pipe can be opened: the tool then outlives us.
+    /// Opens the pipe; `None` if that fails: the tool then outlives this process.
     pub fn new() -> Option<Self> {
         let (tools, ours) = pipe_with(PipeFlags::CLOEXEC).ok()?;
         Some(Self { tools, _ours: ours })
     }
 
-    /// Lets the processes that are started from now on inherit the tool's end, or no longer.
+    /// Decides whether processes that are started from now on inherit the tool's end.
     pub fn lend(&self, lend: Lend) {
         let flags = match lend {
             Lend::ToChildren => FdFlags::empty(),
             Lend::ToNobody => FdFlags::CLOEXEC,
         };
-        // Where it fails, no process holds the end, and the tool outlives us.
+        // If this fails, no process holds the end, and the tool outlives this process.
         let _ = fcntl_setfd(&self.tools, flags);
     }
 
-    /// From now on `group` ends with us.
+    /// Makes `group` end with this process from now on.
     pub fn tie(&self, group: Pid) {
         let end = self.tools.as_raw_fd();
         let group = -group.as_raw_pid();
-        // SAFETY: both commands take a number, and keep no pointer; the descriptor is ours and open.
+        // SAFETY: both commands take a number, and keep no pointer; this process owns the descriptor, and it is open.
         #[expect(unsafe_code, reason = "rustix and nix have neither command")]
         let told = unsafe {
             libc::fcntl(end, libc::F_SETOWN, group) == 0
@@ -66,10 +67,10 @@ impl Drop for Lifeline {
     }
 }
 
-/// The processes that inherit the tool's end.
+/// Which processes inherit the tool's end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Lend {
-    /// The process that is started.
+    /// The processes that are started.
     ToChildren,
     /// No process.
     ToNobody,
@@ -81,7 +82,7 @@ enum Signals {
     Kept,
 }
 
-/// The same for every architecture that we are built for; libc has it for some C libraries only.
+/// The value is the same for every architecture that warpcc is built for; libc has it for some C libraries only.
 const F_SETSIG: libc::c_int = 10;
-/// The flag is a property of the open pipe, so what the tool inherited has it too.
+/// The flag belongs to the open pipe, so the tool's inherited descriptor has it too.
 const O_ASYNC: u32 = libc::O_ASYNC as u32;

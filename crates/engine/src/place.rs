@@ -23,8 +23,7 @@ impl RunPlace<'_> {
     pub fn variable(&self, name: &OsStr) -> Option<&OsStr> {
         let mut all = self.environment.iter().rev();
         let value = all.find(|(n, _)| n == name).map(|(_, v)| v.as_os_str());
-        // Tools take from it another name for the working directory, where there is one. The directory itself counts by
-        // its own name.
+        // Tools may take another name for the working directory from `PWD`. The directory itself has a condition of its own.
         if name == "PWD" {
             return directory_as_called(value, self.directory);
         }
@@ -32,7 +31,7 @@ impl RunPlace<'_> {
     }
 }
 
-/// The working directory under the name that `PWD` gives it, where that is another one than the system's: gcc and LLVM
+/// The working directory under the name that `PWD` gives it, if that differs from the system's name for it: gcc and LLVM
 /// write this name into debug information.
 pub fn directory_as_called<'p>(pwd: Option<&'p OsStr>, directory: &Path) -> Option<&'p OsStr> {
     let called = Path::new(pwd?);

@@ -1,34 +1,34 @@
-//! Where a step would end sooner, on this machine or on the cluster: a pure function of what is remembered of the step, this machine and
-//! the cluster.
+//! Decides where a step would end sooner, on this machine or on the cluster: a pure function of the recorded costs of the
+//! step, and the load of this machine and of the cluster.
 
 /// The load of this machine when a step wants to run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LocalLoad {
-    /// Slots that it has.
+    /// The number of its slots.
     pub slots: u64,
     /// Slots that are not used or waited for.
     pub idle: u64,
-    /// Milliseconds of work for one slot that come before the step: what is left of what runs, and what waits and is no
-    /// less urgent.
+    /// Milliseconds of work for one slot that come before the step: the rest of the running tasks, and the waiting tasks
+    /// with the same or a higher priority.
     pub ahead_ms: u64,
 }
 
-/// What is known of the cluster so far.
+/// Estimates about the cluster, from earlier steps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RemoteEstimate {
-    /// Milliseconds between sending a command and its result, less the command itself and the bytes: what waits there
-    /// before it, and the way.
+    /// Milliseconds between sending a command and its result, without the command's own time and the transfer of its bytes:
+    /// the queue there, and the latency.
     pub waits_ms: u64,
     /// The transfer rate, in bytes per second.
     pub bytes_per_second: u64,
-    /// Bytes sent with the step besides its own files: its tool, where the other machines never had it.
+    /// Bytes of the step's tool, if the other machines never had it.
     pub tool_bytes: u64,
 }
 
 /// The machine that a step is to run on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Placement {
-    /// On this machine, when its turn comes.
+    /// On this machine, as soon as it has a slot.
     Local,
     /// On the cluster, now.
     Remote,
@@ -52,7 +52,7 @@ fn local_end(step_ms: u64, load: &LocalLoad) -> u64 {
     waits.saturating_add(step_ms)
 }
 
-/// Milliseconds until the result from the other machine has arrived here.
+/// Milliseconds until the result from the cluster has arrived here.
 fn remote_end(step_ms: u64, bytes: u64, estimate: &RemoteEstimate) -> u64 {
     let bytes = bytes.saturating_add(estimate.tool_bytes);
     let moving = bytes.saturating_mul(1000) / estimate.bytes_per_second.max(1);

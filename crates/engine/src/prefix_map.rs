@@ -1,5 +1,5 @@
-//! How host compilers learn of folders whose names do not count: `__FILE__`, `__builtin_FILE` and debug information
-//! go through their prefix maps.
+//! Tells host compilers which folders' names do not count: their prefix maps change `__FILE__`, `__builtin_FILE` and debug
+//! information.
 
 use std::borrow::Cow;
 use std::ffi::OsString;
@@ -16,14 +16,14 @@ pub const NO_PREFIX_MAP: &str = "the host compiler has no prefix maps, which WAR
 /// The name of the private folder in debug information.
 const PRIVATE: &str = "private";
 
-/// Flags by which users keep folders out of objects themselves; folders that are mapped are not written down.
+/// Options by which users keep folders out of objects themselves. Mapped folders in their values do not reach the object.
 pub const PREFIX_MAPS: [&str; 3] = [
     "-ffile-prefix-map=",
     "-fmacro-prefix-map=",
     "-fdebug-prefix-map=",
 ];
 
-/// Flags of host compiler and linkers before a path that says where to look, and is not written down.
+/// Options of the host compiler and linkers whose value is a search path, which does not reach the object.
 const SEARCHED: [&str; 7] = [
     "-isystem",
     "-iquote",
@@ -34,7 +34,7 @@ const SEARCHED: [&str; 7] = [
     "-L",
 ];
 
-/// An argument as it counts in a key.
+/// The form of an argument in a key.
 pub fn fixed_argument<'a>(path_map: &PathMap, text: &'a str) -> Cow<'a, str> {
     if path_map.is_empty() {
         return text.into();
@@ -55,7 +55,7 @@ pub fn fixed_argument<'a>(path_map: &PathMap, text: &'a str) -> Cow<'a, str> {
     text.into()
 }
 
-/// The host compiler's arguments besides nvcc's.
+/// The arguments that the host compiler gets besides nvcc's.
 pub fn host_arguments(step: &Step, graph: &TaskGraph, path_map: &PathMap) -> Vec<OsString> {
     let flag = match step.tool {
         _ if path_map.is_empty() => return Vec::new(),

@@ -1,4 +1,5 @@
-//! Finds what a run did with a private name of ours, or with an output's own name, where nvcc would have told it the other.
+//! Finds out whether a run used a private name of ours, or an output's own name, where nvcc would have given it the other
+//! one.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,12 +10,12 @@ use crate::conditions;
 use crate::own_name;
 use crate::scene::Scene;
 
-/// The first name in the private folder that no plan has and that a tool left there, or looked for where it could not be:
-/// next to an output (gcc's `.gcno`, `.su`, `.gcda`), or in `TMPDIR`.
+/// The first name in the private folder that is not in the plan, and that a tool created or looked for where it could not
+/// be: next to an output (gcc's `.gcno`, `.su`, `.gcda`), or in `TMPDIR`.
 pub fn find(observed: &Observed, scene: &Scene<'_>) -> Option<String> {
     let folders = ["out", "tmp", "k"].map(|folder| scene.scratch.join(folder));
     let [outputs, temporary, _] = &folders;
-    // Files for another machine are put together in a separate folder.
+    // The files for another machine are prepared in a separate folder.
     let is_stranger = |path: &Path| {
         let mut folders = folders.iter();
         folders.any(|folder| path.starts_with(folder)) && !(scene.own)(path)
@@ -48,7 +49,8 @@ pub fn find(observed: &Observed, scene: &Scene<'_>) -> Option<String> {
     Some(format!("{} is searched for", path.display()))
 }
 
-/// The user's name of an output, where a program used it that was told another: with nvcc it would have found the new file.
+/// The user's name of an output, if a program used it although it got another name: with nvcc it would have found the new
+/// file.
 fn placed_later<'o>(observed: &'o Observed, scene: &Scene<'_>) -> Option<&'o PathText> {
     let is_output = |path: &&PathText| {
         let path = scene.directory.join(path);
@@ -60,9 +62,9 @@ fn placed_later<'o>(observed: &'o Observed, scene: &Scene<'_>) -> Option<&'o Pat
     used.chain(made).find(is_output)
 }
 
-/// A file in which a tool wrote the private name of its output, or one made from it.
+/// A file in which a tool wrote the private name of its output, or a name made from it.
 fn holding_own_name(observed: &Observed, scene: &Scene<'_>, outputs: &Path) -> Option<PathBuf> {
-    // No other was told one.
+    // No other output has a private name.
     let is_told = scene.writes.iter().any(|path| path.starts_with(outputs));
     let written = observed.written.keys().filter(|_| is_told);
     let mut files = written.map(|path| scene.directory.join(path));

@@ -1,4 +1,4 @@
-//! Runs one command to its end: both streams whole, exit status, CPU time and peak memory.
+//! Runs one command to its end and collects both output streams, its exit status, CPU time and peak memory.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -16,7 +16,7 @@ use rustix::process::{Pid, Signal, kill_process_group};
 use wait4::Wait4;
 use warpcc_budget::{Cancel, Claim};
 
-use crate::drain::hear_out;
+use crate::drain::read_output;
 use crate::parent_death::{Lend, Lifeline};
 use crate::room::READS_INPUT;
 use crate::terminal::{Screen, Terminal};
@@ -34,9 +34,9 @@ pub struct Order<'a> {
     pub environment: &'a [(OsString, OsString)],
     /// The working directory.
     pub directory: &'a Path,
-    /// The terminal that standard error imitates; a pipe where `None`.
+    /// The terminal that standard error imitates; `None` for a pipe.
     pub terminal: Option<&'a Terminal>,
-    /// The claim that it runs under; the claim is told the process.
+    /// The claim under which the command runs. Its process id is added to the claim.
     pub claim: Option<&'a Claim>,
 }
 
@@ -45,7 +45,7 @@ pub struct Order<'a> {
 pub struct Ended {
     /// The exit code, or 128 + the signal.
     pub code: i32,
-    /// Set when a signal ended it.
+    /// The signal that ended it, if one did.
     pub signal: Option<i32>,
     /// Standard output, whole.
     pub stdout: Vec<u8>,
@@ -57,7 +57,7 @@ pub struct Ended {
     pub system: Duration,
     /// Peak resident memory in KiB.
     pub peak_kib: u64,
-    /// Why a signal ended it, as far as we sent it.
+    /// Why warpcc ended it; `None` if warpcc did not.
     pub by_us: Option<EndReason>,
 }
 
@@ -66,7 +66,7 @@ pub struct Ended {
 pub enum EndReason {
     /// Its result is not wanted any more.
     Unwanted,
-    /// It was to make room: it runs again when there is more.
+    /// It had to make room: it runs again when there is more memory.
     Memory,
 }
 
@@ -75,31 +75,31 @@ pub enum EndReason {
 pub struct Children {
     running: Mutex<Vec<Running>>,
     waiting: Mutex<Vec<Waiting>>,
-    /// Of the next wait: a task may have several.
+    /// The number of the next wait: a task may wait several times.
     ticket: AtomicU64,
     closed: AtomicBool,
-    /// Milliseconds that a child may stand still; 0 for ever.
+    /// Milliseconds that a child may hang; 0 means no limit.
     stall_millis: AtomicU64,
 }
 
-/// The text of [`StoodStill`], in every message that contains it.
-pub const STOOD_STILL: &str = "hung and was killed";
+/// The text of [`Hung`], in every message that contains it.
+pub const HUNG: &str = "hung and was killed";
 
 /// A child hung and was killed. This is no result of the compiler.
 #[derive(Debug, thiserror::Error)]
 #[error(
     "{program} {}: for {} s it used no processor time and printed nothing",
-    STOOD_STILL,
+    HUNG,
     window.as_secs_f64()
 )]
-pub struct StoodStill {
-    /// Its file.
+pub struct Hung {
+    /// The program's file.
     pub program: String,
     /// The length of the time without progress.
     pub window: Duration,
 }
 
-impl StoodStill {
+impl Hung {
     /// Whether this is why [`Children::run`] failed.
     pub fn is_in(error: &io::Error) -> bool {
         error.get_ref().is_some_and(|inner| inner.is::<Self>())
@@ -123,7 +123,7 @@ struct Running {
 impl Running {
     fn end(&mut self, why: EndReason) {
         self.by_us = Some(why);
-        // It may have ended by itself meanwhile; then there is no process to signal.
+        // The child may have ended meanwhile; then there is no process to signal.
         let _ = kill_process_group(self.group, Signal::KILL);
     }
 }
@@ -137,7 +137,7 @@ impl Children {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Ends every child for which `which` holds, with all that it started, and every wait.
+    /// Ends every child for which `which` holds, with all processes that it started, and every wait.
     pub fn kill(&self, which: impl Fn(usize) -> bool) {
         for waiting in self.queue().iter().filter(|w| which(w.task)) {
             waiting.cancel.cancel();
@@ -147,7 +147,7 @@ impl Children {
         }
     }
 
-    /// Ends the child with this process id, to make room. Another one is left in peace.
+    /// Ends the child with this process id, to make room. A process that is not a child of this run is not touched.
     pub fn evict(&self, process: u32) {
         let of_process = |r: &&mut Running| u32::try_from(r.group.as_raw_pid()) == Ok(process);
         if let Some(running) = self.list().iter_mut().find(of_process) {
@@ -155,7 +155,7 @@ impl Children {
         }
     }
 
-    /// Runs `wait` for `task`, which [`Children::kill`] ends as it ends a child.
+    /// Runs `wait` for `task`. [`Children::kill`] cancels it, as it ends a child.
     pub fn waiting<T>(&self, task: usize, wait: impl FnOnce(&Cancel) -> T) -> T {
         let cancel = Cancel::new();
         let ticket = self.ticket.fetch_add(1, Ordering::Relaxed);
@@ -172,8 +172,8 @@ impl Children {
         result
     }
 
-    /// Waits until no task waits any more, at most for `patience`: after [`Children::close`] those that are on other machines
-    /// are cancelled there.
+    /// Waits at most `patience` until no task waits any more: after [`Children::close`], jobs on other machines are
+    /// cancelled there.
     pub fn settle(&self, patience: Duration) {
         let clock = Instant::now();
         while !self.queue().is_empty() && clock.elapsed() < patience {
@@ -181,7 +181,7 @@ impl Children {
         }
     }
 
-    /// Ends every child and lets no other start.
+    /// Ends every child, and lets no other start.
     pub fn close(&self) {
         self.closed.store(true, Ordering::SeqCst);
         self.kill(|_| true);
@@ -192,14 +192,14 @@ impl Children {
         self.closed.load(Ordering::SeqCst)
     }
 
-    /// Ends every child, from the next on, that stands still for `window`.
-    pub fn limit_standstill(&self, window: Option<Duration>) {
+    /// Sets the time `window` after which a child that hangs is ended. It applies to children that start later.
+    pub fn limit_idle_time(&self, window: Option<Duration>) {
         let millis = window.map_or(0, |window| window.as_millis());
         let millis = u64::try_from(millis).unwrap_or(u64::MAX);
         self.stall_millis.store(millis, Ordering::Relaxed);
     }
 
-    /// How long a child may stand still.
+    /// How long a child may hang.
     fn window(&self) -> Option<Duration> {
         match self.stall_millis.load(Ordering::Relaxed) {
             0 => None,
@@ -210,7 +210,7 @@ impl Children {
     /// Runs `order` as `task`.
     ///
     /// # Errors
-    /// The program cannot be started, or everything was closed, or it [stood still](StoodStill).
+    /// The program cannot be started, everything was closed, or the program [hung](Hung).
     pub fn run(&self, task: usize, order: &Order<'_>) -> io::Result<Ended> {
         let input = Input::open();
         let terminal = order.terminal.and_then(|terminal| terminal.open().ok());
@@ -244,9 +244,9 @@ impl Children {
             Some(screen) => Some(OwnedFd::from(screen)),
             None => child.stderr.take().map(OwnedFd::from),
         };
-        let heard = pid_of(&child).map(|pid| hear_out(pid, [out, err], self.window()));
-        let heard = heard.unwrap_or_default();
-        [ended.stdout, ended.stderr] = heard.texts;
+        let drained = pid_of(&child).map(|pid| read_output(pid, [out, err], self.window()));
+        let drained = drained.unwrap_or_default();
+        [ended.stdout, ended.stderr] = drained.texts;
         let waited = child.wait4();
         drop(lifeline);
         {
@@ -256,10 +256,10 @@ impl Children {
             ended.by_us = place.and_then(|place| running.swap_remove(place).by_us);
         }
         let usage = waited?;
-        if heard.stood_still && ended.by_us.is_none() {
+        if drained.hung && ended.by_us.is_none() {
             let window = self.window().unwrap_or_default();
             let program = order.program.display().to_string();
-            return Err(io::Error::other(StoodStill { program, window }));
+            return Err(io::Error::other(Hung { program, window }));
         }
         if input.is_some_and(|input| input.is_read_on()) {
             let program = order.program.display();
@@ -276,7 +276,7 @@ impl Children {
         Ok(ended)
     }
 
-    /// Starts the program, in a group of its own, and notes it among those that run.
+    /// Starts the program in a process group of its own, and adds it to the list of running children.
     fn start(
         &self,
         task: usize,
@@ -284,7 +284,8 @@ impl Children {
         (stdin, stderr): (Stdio, Stdio),
         lifeline: Option<&Lifeline>,
     ) -> io::Result<Child> {
-        // It holds the tool's side of the terminal, which must close for ours to end: it goes at the end of this.
+        // The command holds the tool's side of the terminal. It is dropped at the end of this function, because our side
+        // ends only when that is closed.
         let mut command = Command::new(order.program);
         command
             .arg0(order.name)
@@ -295,14 +296,14 @@ impl Children {
             .stdin(stdin)
             .stdout(Stdio::piped())
             .stderr(stderr)
-            // cc1plus and as end with their driver.
+            // With the group, cc1plus and as end together with their driver.
             .process_group(0);
         let lend = |to| {
             if let Some(lifeline) = lifeline {
                 lifeline.lend(to);
             }
         };
-        // Also so that no tool inherits another one's lifeline.
+        // The lock also prevents that a tool inherits another tool's lifeline.
         let mut running = self.list();
         if self.closed.load(Ordering::SeqCst) {
             return Err(io::Error::other("interrupted"));
@@ -350,8 +351,8 @@ pub fn find_program(
     None
 }
 
-/// The user's standard input where it is a file, opened once more: it may be the source, and nvcc is to find all of it where
-/// a tool reads on. A pipe or a terminal is for one reader.
+/// The user's standard input if it is a file, opened once more: it may be the source, and nvcc must find all of it even if a
+/// tool reads it. A pipe or a terminal can have one reader only.
 struct Input {
     file: File,
     at: u64,
@@ -392,7 +393,7 @@ mod tests {
 
     #[test]
     fn both_streams_come_whole_however_they_are_mixed() -> io::Result<()> {
-        // More than a pipe holds on each, in turn and then one after the other closed.
+        // More data than a pipe holds on each stream, alternating, and then one stream closed after the other.
         let script = "i=0; while [ $i -lt 3000 ]; do echo out$i$i$i$i$i$i$i$i; echo err$i$i$i$i$i$i$i >&2; \
                       i=$((i+1)); done; exec >&-; head -c 200000 /dev/zero >&2";
         let args = ["-c".into(), script.into()];

@@ -1,5 +1,5 @@
-//! Gives tools fixed names for folders whose own names do not count (docs/keys.md, Clones), and a working directory
-//! that is the same everywhere.
+//! Gives tools fixed names for folders whose own names do not count (docs/keys.md, Clones), and a working directory whose
+//! name is the same everywhere.
 //!
 //! The preprocessors read the real files. Their line markers are then renamed, so that cudafe++ and cicc know fixed
 //! names alone. The host compiler gets the real names back, because it looks into the sources to show a line in a
@@ -16,8 +16,8 @@ use crate::artifact::Artifacts;
 use crate::context::RunContext;
 use crate::options::RunOptions;
 
-/// Where a step runs. cicc and ptxas write their directory into debug information, and cicc into LTO and OptiX code; of
-/// what they are given nothing is relative to it, so it can be one that is the same everywhere.
+/// The directory in which a step runs. cicc and ptxas write their directory into debug information, and cicc into LTO and
+/// OptiX code. Their arguments hold no relative path, so the directory can be one that is the same everywhere.
 pub fn directory<'a>(step: &Step, artifacts: &Artifacts<'_>, options: &RunOptions<'a>) -> &'a Path {
     let absolute = |part: &Part| match part {
         Part::File(id) => artifacts.path(*id).is_absolute(),
@@ -39,15 +39,15 @@ pub fn directory<'a>(step: &Step, artifacts: &Artifacts<'_>, options: &RunOption
     options.directory
 }
 
-/// Where the line markers of a preprocessed text are kept as the preprocessor wrote them.
+/// The path of the copy of a preprocessed text with the line markers that the preprocessor wrote.
 pub fn markers_beside(text: &Path) -> PathBuf {
     let mut name = text.as_os_str().to_owned();
     name.push(".markers");
     name.into()
 }
 
-/// Gives the files in a preprocessed text their fixed names. Where line tables are asked for, relative names
-/// become fixed ones too: cicc would make them absolute.
+/// Gives the files in a preprocessed text their fixed names. If line tables are requested, relative names become fixed ones
+/// too, because cicc would make them absolute.
 ///
 /// # Errors
 /// The text cannot be read or written.
@@ -73,7 +73,7 @@ fn restore_names(path: &Path, options: &RunOptions<'_>) -> io::Result<()> {
     fs::write(path, options.work_dir().real_markers(&text))
 }
 
-/// Before the host compiler: the sources under the names that people know.
+/// Before the host compiler runs, gives it the sources under their real names.
 pub fn show_real_names(run: &RunContext<'_>, step: &Step) -> io::Result<()> {
     let compiles = matches!(step.tool, Tool::HostCompile | Tool::HostAssembly);
     if run.options.path_map.is_empty() || !compiles {

@@ -1,12 +1,12 @@
-//! A step on another machine: what it needs is packed, what it wrote is put where the tool here would have written it, and
-//! the result is stored under the step's own key.
+//! Runs a step on another machine: packs the step's files, puts the outputs where the tool here would have written them, and
+//! stores the result under the step's own key.
 //!
-//! Everything of ours has one unmistakable name there ([`names::MARK`]). A result that holds it holds a path of that
-//! machine: unless we know the name in a local run, the result is thrown away and the step runs here.
+//! Our folder there has a name that occurs nowhere else ([`names::MARK`]). A result that contains it contains a path of that
+//! machine. Unless the path that a local run would have written is known, the result is thrown away and the step runs here.
 //!
-//! [`crate::placement`] says where a step ends sooner; [`action`] packs, with [`builder`] for what all tools need and
-//! [`host`], [`clang`] and [`link`] for those that find files for themselves; [`race`] runs a late one here as well;
-//! [`results`] takes in what came.
+//! [`crate::placement`] decides where a step would end sooner; [`action`] packs a step, with [`builder`] for what all tools
+//! need, and [`host`], [`clang`] and [`link`] for tools that search for files themselves; [`race`] also runs a late step
+//! here; [`results`] takes in the outputs.
 
 mod action;
 mod builder;
@@ -44,14 +44,14 @@ use crate::store;
 use crate::traced_inputs::Seen;
 use crate::warning_history;
 
-/// A step that waits for a slot here thinks again so often.
+/// How often a step that waits for a slot here checks whether it would end sooner on another machine.
 const LOOK_AGAIN: Duration = Duration::from_millis(500);
 
-/// Has `step` run on another machine, if one takes it and it ends sooner there. Nothing when it is
-/// to run here; `wait` then holds the slot, if there was one.
+/// Runs `step` on another machine, if one takes it and it ends sooner there. `None` means that it must run here; `wait` then
+/// holds the slot, if slots are limited.
 ///
 /// # Errors
-/// As a run here.
+/// The same errors as a run here.
 pub fn run_elsewhere(
     run: &RunContext<'_>,
     index: usize,
@@ -64,14 +64,15 @@ pub fn run_elsewhere(
     let Some(executor) = run.options.executor.filter(|e| e.takes(step.tool)) else {
         return Ok(None);
     };
-    if !may_leave(run, step) || warning_history::is_likely_to_warn(run, step) {
+    if !may_run_elsewhere(run, step) || warning_history::is_likely_to_warn(run, step) {
         return Ok(None);
     }
-    // Requests are not observed there: the variables that this tool asks for have to be known.
+    // The watch library does not run there: the variables that this tool asks for must be known.
     let Some(asked) = asked_history::variables(run, step, program) else {
         return Ok(None);
     };
-    let Some(_slot) = leave(run, index, step, program, priority_ms, executor, wait)? else {
+    let Some(_slot) = slot_elsewhere(run, index, step, program, priority_ms, executor, wait)?
+    else {
         return Ok(None);
     };
     if run.options.children.is_closed() {
@@ -83,7 +84,7 @@ pub fn run_elsewhere(
     }
     relocate::show_real_names(run, step)?;
     let folder = run.options.scratch.join(format!("away-{index}"));
-    // Whatever hinders packing hinders nothing here.
+    // If packing fails, the step runs here.
     let packed = fs::create_dir_all(&folder)
         .ok()
         .and_then(|()| action::pack(run, index, step, program, &folder))
@@ -119,7 +120,7 @@ pub fn run_elsewhere(
         return Ok(None);
     };
     let mut finished = Finished::new(index, StepOutcome::Ran);
-    finished.away = true;
+    finished.is_remote = true;
     finished.waited = wait.waited;
     finished.user = done.busy;
     finished.stdout = run.options.work_dir().real_message(&stdout);
@@ -128,8 +129,9 @@ pub fn run_elsewhere(
     Ok(Some((finished, seen)))
 }
 
-/// Waits until the step may run on this machine, or would end sooner on another one: then it gives the slot there.
-fn leave(
+/// Waits until the step may run on this machine, or would end sooner on another one. In the second case it returns the slot
+/// there.
+fn slot_elsewhere(
     run: &RunContext<'_>,
     index: usize,
     step: &Step,
@@ -145,7 +147,7 @@ fn leave(
         return Ok(None);
     };
     if !admission.board().is_shared() {
-        // Waiting jobs are not known: a slot that is not there at once is not free.
+        // The machine's queue is not known. If no slot is free at once, the step may go.
         let at_once =
             slot_wait::wait_for_slot_within(run, index, step, priority_ms, wait, Some(AT_ONCE));
         return match at_once {
@@ -188,8 +190,8 @@ fn leave(
     }
 }
 
-/// Whether the step's result is the same from everywhere. Debug information holds folders of the machine.
-fn may_leave(run: &RunContext<'_>, step: &Step) -> bool {
+/// Whether the step's result is the same on every machine. Debug information contains folders of the machine.
+fn may_run_elsewhere(run: &RunContext<'_>, step: &Step) -> bool {
     let takes_part = match step.tool {
         Tool::Ptxas
         | Tool::Cicc
@@ -198,7 +200,7 @@ fn may_leave(run: &RunContext<'_>, step: &Step) -> bool {
         | Tool::Nvlink
         | Tool::HostCompile
         | Tool::HostAssembly => true,
-        // The assembler's own part is shorter than the way of its text.
+        // Assembling takes less time than sending the text.
         Tool::Preprocess
         | Tool::EarlyStub
         | Tool::Assemble
@@ -207,12 +209,12 @@ fn may_leave(run: &RunContext<'_>, step: &Step) -> bool {
         | Tool::FilterDependencies => false,
     };
     let makes_id = |arg: &Arg| arg.as_text() == Some(MAKES_MODULE_ID);
-    // In LTO and OptiX code an id is not visible that was made with a process id.
+    // In LTO and OptiX code, an id that was made with a process id is not visible.
     let hides_id = packs_directory(step, run.graph) && step.args.iter().any(makes_id);
     takes_part
         && !run.graph.private.is_empty()
         && !step.has_debug_information()
         && !hides_id
-        // A library that is loaded into every process belongs to this machine.
+        // A library that is loaded into every process exists only on this machine.
         && run.options.variable("LD_PRELOAD").is_none_or(|v| v.is_empty())
 }

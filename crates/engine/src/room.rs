@@ -15,14 +15,15 @@ use warpcc_watch::Observed;
 
 /// The text in the message of a run that was given up because a resource was missing.
 pub const NO_ROOM: &str = "no room for temporary files or processes";
-/// The text in the message of a run that was given up because a tool read standard input, which is empty for tools.
+/// The text in the message of a run that was given up because a tool read standard input: tools get an empty one.
 pub const READS_INPUT: &str = "a tool reads standard input";
 
-/// With less free space than this, a file may have been cut short.
+/// If there is less free space than this, a file may be incomplete.
 const LEAST_BYTES: u64 = 16 << 20;
-/// A user's disk quota can be found out only by writing this many bytes.
+/// The number of bytes that are written as a test: a user's disk quota cannot be found out in another way.
 const TRIED_BYTES: u64 = 1 << 20;
-/// nvcc, a shell, a compiler driver, what that starts, and one for each to start another.
+/// The number of processes that nvcc's call may need: nvcc, a shell, a compiler driver, what that starts, and one for each
+/// to start another.
 const PROCESSES: usize = 8;
 
 /// The resource that was missing, as the watch log shows it.
@@ -52,7 +53,7 @@ pub fn is_full(scratch: &Path) -> bool {
         return true;
     };
     let result = fallocate(&file, FallocateFlags::empty(), 0, TRIED_BYTES);
-    // The private folder goes as a whole.
+    // The private folder is removed as a whole later.
     let _ = fs::remove_file(&tried);
     matches!(
         result,
@@ -60,7 +61,7 @@ pub fn is_full(scratch: &Path) -> bool {
     )
 }
 
-/// Whether a tool could not have as many processes as nvcc's need.
+/// Whether a tool could not start as many processes as it can under nvcc.
 pub fn lacks_processes() -> bool {
     let gate = Mutex::new(());
     thread::scope(|scope| {
@@ -74,7 +75,7 @@ pub fn lacks_processes() -> bool {
     })
 }
 
-/// Whether standard input holds anything: it is not `/dev/null`, and tools got that instead.
+/// Whether standard input is anything but `/dev/null`. Tools got `/dev/null` in its place.
 fn input_matters() -> bool {
     const NULL_DEVICE: u64 = 1 << 8 | 3;
     fstat(io::stdin()).is_ok_and(|input| input.st_rdev != NULL_DEVICE)

@@ -1,4 +1,4 @@
-//! Where a run took place, and which files there are its own.
+//! The place of a run, and the files that are its own.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -7,7 +7,7 @@ use std::time::SystemTime;
 
 use warpcc_path_map::BASE;
 
-/// Where a run took place, to know what is its own.
+/// The place of a run, by which its own files are recognised.
 pub struct Scene<'a> {
     /// The private folder.
     pub scratch: &'a Path,
@@ -19,26 +19,26 @@ pub struct Scene<'a> {
     pub path: Option<&'a OsStr>,
     /// When it began.
     pub began: SystemTime,
-    /// Files of the plan, which are in the key.
+    /// Whether a path is a file of this step, whose content is in the key.
     pub own: &'a dyn Fn(&Path) -> bool,
-    /// Files of any step of the plan: what one step writes may name what an earlier one read.
+    /// Whether a path is a file of any step of the plan: the output of one step may name an input of an earlier one.
     pub planned: &'a dyn Fn(&Path) -> bool,
-    /// The files that the run is to write.
+    /// The files that the run must write.
     pub writes: &'a [&'a Path],
-    /// The user's names of those that it writes elsewhere.
+    /// The user's names of the outputs that the run writes under another name.
     pub placed_later: &'a [PathBuf],
 }
 
 impl Scene<'_> {
-    /// Whether the path is the run's own: private, or of the plan.
+    /// Whether the path is the run's own: in the private folder, or a file of the plan.
     pub fn is_own(&self, path: &Path) -> bool {
-        // A fixed name leads nowhere: the tool that looked for it knows the file's text already.
+        // A fixed name leads to no file: the tool that looked for it has the file's text already.
         path.starts_with(self.scratch) || path.starts_with(BASE) || (self.own)(path)
     }
 
-    /// Whether a name is made from that of a file that the run is to write: `a.gcda` from `a.o`.
+    /// Whether a name is made from that of a file that the run must write: `a.gcda` from `a.o`.
     pub fn is_derived(&self, path: &Path) -> bool {
-        // `a.cpp.gch`: every file that gcc includes may have a precompiled one.
+        // The name is `a.cpp.gch`: every file that gcc includes may have a precompiled one.
         let is_precompiled = || (self.own)(&path.with_extension(""));
         let is_like = |written: &&Path| {
             let stem = written.file_stem().unwrap_or_default().as_bytes();

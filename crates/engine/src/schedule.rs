@@ -1,11 +1,11 @@
-//! Which task runs next, and what follows when one ends: states, speculation, failures, and the order of output. It
-//! starts nothing and touches no file by itself.
+//! Decides which task runs next, and what follows when one ends: states, speculation, failures, and the order of output. It
+//! starts no process and touches no file by itself.
 //!
 //! Of the ready tasks, the one that starts next is the one with the longest chain of tasks after it.
 //!
-//! nvcc runs commands in order and stops at the first that fails. This has the same effect: when a task fails, later tasks are
-//! ended, and earlier tasks go on, because one of them may fail too, and nvcc would have shown that failure. Under `--threads`
-//! the same is true of phases instead of tasks ([`OnFailure`]).
+//! nvcc runs commands in order and stops at the first that fails. The schedule has the same effect: when a task fails, it
+//! ends later tasks and lets earlier ones go on, because one of them may fail too, and nvcc would have shown that failure.
+//! Under `--threads` the same is true of phases instead of tasks ([`OnFailure`]).
 //!
 //! A step may have started with an assumption about a file ([`Assumed`]). When the file exists, the assumption is compared with
 //! it. If it was wrong, the step that used it runs again, or the whole plan runs again without overlaps.
@@ -24,16 +24,16 @@ use crate::splice::{NOT_SPLICED, SAID_SOMETHING};
 use crate::states::{TaskState, TaskStates};
 use crate::traced_inputs::Seen;
 
-/// Why a plan is run again where a stub could not be corrected, or not in time.
+/// The reason for a second run when a stub could not be corrected, or not in time.
 const OTHER_STUB: &str = "the stub is not the remembered one";
-/// The same for a module id.
+/// The reason for a second run when a module id differs.
 const OTHER_ID: &str = "the module id is not the remembered one";
 
 /// The effects of a schedule on files and processes.
 pub trait Effects {
-    /// Whether the file that decides holds what was assumed.
+    /// Whether the actual file has the content that was assumed.
     fn confirms(&self, assumed: &Assumed) -> bool;
-    /// Copies what is over what was assumed. Whether that worked.
+    /// Copies the actual file over the assumed one. Returns whether that worked.
     fn correct(&self, actual: FileId, assumed: FileId) -> bool;
     /// Ends the processes of every task for which `which` holds.
     fn kill(&self, which: &dyn Fn(usize) -> bool);
@@ -41,11 +41,11 @@ pub trait Effects {
 
 /// The result of all tasks.
 pub struct End {
-    /// The tasks that count, by their places in the plan.
+    /// The tasks that count, by their index in the plan.
     pub tasks: BTreeMap<usize, (Finished, Seen)>,
-    /// Why the same plan is to be run without its overlaps.
+    /// Why the same plan must run again without its overlaps.
     pub retry: Option<&'static str>,
-    /// An error that is not a compiler's verdict.
+    /// An error that is not the compiler's.
     pub abort_reason: Option<String>,
 }
 
@@ -62,16 +62,16 @@ pub struct Schedule<'a> {
     retry: Option<&'static str>,
     /// Assumptions that are not confirmed yet.
     open: Vec<&'a Assumed>,
-    /// A task that worked on a text that was corrected meanwhile, and was ended for it.
+    /// A task that was ended because the text on which it worked was corrected.
     discarded: Option<usize>,
-    /// A task that was ended because its result came from elsewhere.
-    pointless: Option<usize>,
+    /// A task that was ended because its result was already there.
+    not_needed: Option<usize>,
     /// The number of tasks that have been shown.
     shown: usize,
 }
 
 impl<'a> Schedule<'a> {
-    /// Nothing has started yet.
+    /// The schedule before the first task.
     pub fn new(
         graph: &'a TaskGraph,
         on_failure: OnFailure,
@@ -89,7 +89,7 @@ impl<'a> Schedule<'a> {
             retry: None,
             open: graph.assumed.iter().collect(),
             discarded: None,
-            pointless: None,
+            not_needed: None,
             shown: 0,
         }
     }
@@ -99,24 +99,24 @@ impl<'a> Schedule<'a> {
         &self.states
     }
 
-    /// Something went wrong that is no compiler's verdict.
+    /// Gives the run up for an error that is not the compiler's.
     pub fn give_up(&mut self, why: String) {
         self.abort_reason = Some(why);
     }
 
-    /// The next task, which is now running, and its priority.
+    /// Marks the next task as running, and returns it with its priority.
     pub fn start(&mut self) -> Option<(usize, u64)> {
         let task = self.states.next()?;
         self.states.advance(task, TaskState::Running);
         Some((task, self.states.priority(task)))
     }
 
-    /// The task could not be started now.
+    /// Returns a task that could not be started now.
     pub fn put_back(&mut self, task: usize) {
         self.states.advance(task, TaskState::Ready);
     }
 
-    /// Whether nvcc would have started the task, as far as is known.
+    /// Whether nvcc would have started the task, as far as warpcc knows.
     pub fn counts(&self, task: usize) -> bool {
         self.rank(task) <= self.failed
     }
@@ -125,19 +125,19 @@ impl<'a> Schedule<'a> {
         self.on_failure.rank(self.graph, task)
     }
 
-    /// A running task came to its end; an error is no verdict of its tool.
+    /// Handles the end of a running task. An `Err` is an error of warpcc, not of the tool.
     pub fn ended(&mut self, task: usize, result: io::Result<(Finished, Seen)>) {
         let (finished, seen) = result.unwrap_or_else(|error| {
             self.broke_off(task, &error);
             (Finished::new(task, StepOutcome::Failed(1)), Seen::default())
         });
         let fails = matches!(finished.outcome, StepOutcome::Failed(_));
-        if self.pointless == Some(task) {
-            self.pointless = None;
+        if self.not_needed == Some(task) {
+            self.not_needed = None;
             return;
         }
         if fails && self.graph.steps[task].tool == Tool::EarlyStub {
-            // The real cicc will say what is wrong, or that nothing is.
+            // The real cicc will report the same error, or none.
             return self.states.advance(task, TaskState::Waiting);
         }
         if self.discarded == Some(task) {
@@ -145,7 +145,7 @@ impl<'a> Schedule<'a> {
             return self.states.advance(task, TaskState::Ready);
         }
         if fails && self.is_guess(task) {
-            // Perhaps only because of what it assumed: it waits for the truth.
+            // The assumption may have caused the failure: the task waits until it is decided.
             return self.states.advance(task, TaskState::Waiting);
         }
         if fails {
@@ -171,8 +171,8 @@ impl<'a> Schedule<'a> {
         let text = error.to_string();
         let mut known = [NOT_SPLICED, SAID_SOMETHING, LOST, OTHER_LINES].into_iter();
         let lost = known.find(|why| text == *why);
-        if self.discarded == Some(task) || self.pointless == Some(task) {
-            // Ended by us.
+        if self.discarded == Some(task) || self.not_needed == Some(task) {
+            // This run ended the task.
         } else if let Some(why) = lost {
             self.retry.get_or_insert(why);
         } else if self.counts(task) {
@@ -180,7 +180,7 @@ impl<'a> Schedule<'a> {
         }
     }
 
-    /// Whether the task works on something that is not certain yet.
+    /// Whether the task works on an assumption that is not confirmed yet.
     fn is_guess(&self, task: usize) -> bool {
         let mut redone = self.open.iter().filter_map(|assumed| assumed.redo);
         redone.any(|(step, _)| step == task)
@@ -213,7 +213,7 @@ impl<'a> Schedule<'a> {
         }
     }
 
-    /// The file that an assumption was about is there.
+    /// Handles an assumption whose actual file now exists.
     fn decide(&mut self, assumed: &Assumed) {
         let held = self.effects.confirms(assumed);
         if let Expected::SameAs(early, step) = assumed.expected
@@ -227,7 +227,7 @@ impl<'a> Schedule<'a> {
             }
             return;
         };
-        // Nothing that needs `step` has started: that needs this task as well.
+        // No task that needs `step` has started, because such a task needs this one as well.
         match self.states.get(step) {
             _ if !held && !self.effects.correct(assumed.file, stand_in) => {
                 self.retry = Some(OTHER_STUB);
@@ -247,10 +247,11 @@ impl<'a> Schedule<'a> {
         }
     }
 
-    /// The real file was there before the early one, from the cache: the step that makes the early one is not needed.
+    /// Handles a real file that came from the cache before the early one was made: the step that makes the early one is not
+    /// needed.
     fn overtake(&mut self, real: FileId, early: FileId, step: usize) {
         self.effects.kill(&|other| other == step);
-        self.pointless = (self.states.get(step) == TaskState::Running).then_some(step);
+        self.not_needed = (self.states.get(step) == TaskState::Running).then_some(step);
         if !self.effects.correct(real, early) {
             self.retry = Some(OTHER_STUB);
         }
@@ -259,17 +260,18 @@ impl<'a> Schedule<'a> {
         self.states.advance(step, TaskState::Done);
     }
 
-    /// Shows what nothing that is still to come can change, in plan order.
+    /// Shows, in plan order, the tasks whose output no later event can change.
     pub fn show(&mut self, each: &mut dyn FnMut(&Finished)) {
         if self.open.is_empty() && !self.is_given_up() {
             self.show_in_order(each);
         }
     }
 
-    /// Shows what counts and was not shown yet, when nothing runs any more.
+    /// Shows the tasks that count and were not shown yet, when no task runs any more.
     pub fn show_rest(&mut self, each: &mut dyn FnMut(&Finished)) {
         if self.on_failure == OnFailure::Stop {
-            // A failure before the command that would have confirmed an assumption depends on none.
+            // If a command fails before the one that would have confirmed an assumption, its failure does not depend on the
+            // assumption.
             if !self.is_given_up() {
                 self.show_in_order(each);
             }
@@ -291,7 +293,7 @@ impl<'a> Schedule<'a> {
         }
     }
 
-    /// The failed tasks that count; empty where nvcc does everything again.
+    /// The failed tasks that count; none if nvcc does the whole call again.
     pub fn failures(&self) -> impl Iterator<Item = usize> + '_ {
         let failing = self.ended.values().map(|(finished, _)| finished);
         failing

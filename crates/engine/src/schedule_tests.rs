@@ -1,5 +1,5 @@
-//! The schedule against a runner that starts nothing: what runs next, what is ended, what is shown, and when all of it is
-//! given up.
+//! Tests the schedule with effects that are only written down: what runs next, what is ended, what is shown, and when the
+//! run is given up.
 
 use std::cell::{Cell, RefCell};
 
@@ -10,7 +10,7 @@ use super::*;
 /// A dry run of one file for two architectures.
 const TWO: &str = include_str!("../../plan/tests/transcripts/13.0/compile-two.txt");
 
-/// Writes down what it is asked to do.
+/// Records the calls of its functions.
 struct FakeRunner {
     confirms: Cell<bool>,
     corrects: Cell<bool>,
@@ -74,7 +74,7 @@ fn last_of(graph: &TaskGraph, tool: Tool) -> usize {
     steps.rposition(|step| step.tool == tool).expect("a step")
 }
 
-/// Starts all that may start; gives the running tasks.
+/// Starts all tasks that may start, and returns the running ones.
 fn start_all(schedule: &mut Schedule<'_>) -> Vec<usize> {
     while schedule.start().is_some() {}
     running(schedule)
@@ -91,7 +91,7 @@ fn ends(schedule: &mut Schedule<'_>, task: usize, outcome: StepOutcome) {
     schedule.ended(task, Ok((Finished::new(task, outcome), Seen::default())));
 }
 
-/// Runs what can run until `task` does, all but it with success, and those that `stay` stay running.
+/// Ends running tasks with success until `task` runs. Those in `stay` keep running.
 fn until_it_runs(schedule: &mut Schedule<'_>, task: usize, stay: &[usize]) {
     for _ in 0..1000 {
         let now = start_all(schedule);
@@ -126,7 +126,7 @@ fn all_is_shown_in_the_plans_order() {
     let mut order = Vec::new();
     loop {
         let now = start_all(&mut schedule);
-        // The last first: nothing is shown before its wait.
+        // They end in reverse order: none is shown before those ahead of it.
         let Some(&task) = now.last() else { break };
         ends(&mut schedule, task, StepOutcome::Ran);
         order.extend(shown(&mut schedule));
@@ -148,7 +148,7 @@ fn the_first_failure_of_nvccs_order_counts() {
     until_it_runs(&mut schedule, first, &[]);
     until_it_runs(&mut schedule, second, &[first]);
     ends(&mut schedule, second, StepOutcome::Failed(2));
-    // Later tasks are ended; the earlier one runs on, for it may fail as well.
+    // Later tasks are ended; the earlier one runs on, because it may fail as well.
     let killed = runner.killed.take();
     assert!(killed.iter().all(|&task| task > second), "{killed:?}");
     assert!(running(&schedule).contains(&first));
@@ -227,7 +227,7 @@ fn another_module_id_needs_another_plan() {
     }
 }
 
-/// The plan whose host compile works on a stub of the last time, or on an early one.
+/// A plan whose host compile works on a stub of an earlier run, or on an early one.
 fn plan_with_a_stub(early: bool) -> (TaskGraph, usize, usize) {
     let mut graph = plan();
     if early {
@@ -258,7 +258,7 @@ fn work_on_another_stub_is_repeated() {
         assert_eq!(runner.corrected.take().len(), 1);
         if !compiled_first {
             assert_eq!(runner.killed.take(), [compile]);
-            // Whatever the ended one says is about the old text.
+            // The output of the ended task is about the old text.
             ends(&mut schedule, compile, StepOutcome::Failed(1));
         }
         assert_eq!(schedule.states().get(compile), TaskState::Ready);
@@ -312,7 +312,7 @@ fn a_stub_that_is_there_already_is_not_made_early() {
     ends(&mut schedule, real, StepOutcome::Hit);
     assert!(runner.killed.take().contains(&early));
     assert_eq!(runner.corrected.take().len(), 1);
-    // The host compile need not wait for the ended one to be gone, and its output does not count.
+    // The host compile need not wait until the ended task is gone, and the output of that task does not count.
     until_it_runs(&mut schedule, compile, &[early]);
     schedule.ended(early, Err(io::Error::other("it was killed")));
     finish(&mut schedule);

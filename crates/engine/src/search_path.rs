@@ -1,11 +1,11 @@
-//! Walks `PATH`: what a program's file would be called in each of its folders.
+//! Walks through `PATH`: yields the path that a program would have in each folder.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-/// The paths that a program's file would have in each folder of `PATH`, in order. Every hit looks at dozens of them, so
-/// they are written into one buffer.
+/// The paths that a program's file would have in each folder of `PATH`, in order. Every hit checks dozens of them, so they
+/// share one buffer.
 pub(crate) struct FilesInPath<'a> {
     folders: std::slice::Split<'a, u8, fn(&u8) -> bool>,
     directory: &'a [u8],
@@ -25,7 +25,7 @@ impl<'a> FilesInPath<'a> {
         }
     }
 
-    /// The next one.
+    /// The next path.
     pub(crate) fn next(&mut self) -> Option<&Path> {
         let folder = self.folders.next()?;
         self.file.clear();

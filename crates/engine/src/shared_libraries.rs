@@ -8,16 +8,16 @@ use crate::process::{Children, Order};
 /// The loaders of glibc's ports that warpcc is built for.
 const LOADERS: [&str; 2] = ["/lib64/ld-linux-x86-64.so.2", "/lib/ld-linux-aarch64.so.1"];
 
-/// A program with all it needs to start.
+/// A program's loader and libraries.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Loaded {
     /// The dynamic loader.
     pub loader: PathBuf,
-    /// The libraries, by the names they are looked for.
+    /// The libraries, by the names that the program gives.
     pub libraries: Vec<(String, PathBuf)>,
 }
 
-/// Asks the loader about `program`; `None` where it does not answer, for example for a static program.
+/// Asks the loader about `program`; `None` if it does not answer, for example for a static program.
 pub fn loaded_by(
     program: &Path,
     environment: &[(OsString, OsString)],
@@ -52,7 +52,7 @@ fn parse(list: &str) -> Option<Vec<(String, PathBuf)>> {
         // `not found` has no address.
         let (path, _) = found.rsplit_once(" (0x")?;
         if name.contains('/') {
-            // The loader itself, under the name in the program; anything else we would not know where to put.
+            // This is the loader itself, under its name in the program. Any other name has no known path.
             if LOADERS.contains(&name) {
                 continue;
             }

@@ -37,10 +37,10 @@ struct Looks {
 /// Seconds and nanoseconds since 1970.
 type Time = (i64, i64);
 
-/// The files, by step.
+/// The side files of each step.
 #[derive(Debug)]
 pub struct SideFiles {
-    /// Where the clock stood that file systems go by: it ticks every few milliseconds. The call began longer ago.
+    /// The file systems' clock at the start: it ticks every few milliseconds. The call began earlier.
     began: Time,
     made: Mutex<BTreeMap<usize, Vec<Made>>>,
     /// All files that each step wrote or was about to write, new or not.
@@ -54,7 +54,7 @@ pub struct SideFiles {
 }
 
 impl SideFiles {
-    /// None yet, at the beginning of a run.
+    /// No files, as at the beginning of a run.
     pub fn new() -> Self {
         let now = clock_gettime(ClockId::RealtimeCoarse);
         Self {
@@ -67,22 +67,22 @@ impl SideFiles {
         }
     }
 
-    /// Whether a step removed a file of the plan, and it is gone: an assembler that fails takes its output away, and with
-    /// nvcc the old one, which had the name.
+    /// Whether a step removed a file of the plan, and the file is gone: an assembler that fails removes its output, and with
+    /// nvcc that would be the user's old file of that name.
     pub fn has_removed(&self, step: usize, path: &Path) -> bool {
         let removed = self.removed.lock().unwrap_or_else(PoisonError::into_inner);
         let removed = removed.get(&step).is_some_and(|paths| paths.contains(path));
         removed && fs::symlink_metadata(path).is_err()
     }
 
-    /// Whether a step looked for a file of the plan and did not find it: clang, which fails, takes its output away where
-    /// there is an old one, and looks first.
+    /// Whether a step looked for a file of the plan and did not find it: a clang that fails removes its output if there is
+    /// an old one, and looks for it first.
     pub fn has_missed(&self, step: usize, path: &Path) -> bool {
         let missed = self.missed.lock().unwrap_or_else(PoisonError::into_inner);
         missed.get(&step).is_some_and(|paths| paths.contains(path))
     }
 
-    /// Notes what a run of `step` made.
+    /// Notes the files that a run of `step` made.
     pub fn note(&self, step: usize, observed: &Observed, scene: &Scene<'_>) {
         for (seen, noted) in [
             (&observed.removed, &self.removed),
@@ -113,7 +113,7 @@ impl SideFiles {
         for path in unfinished.filter(|path| !scene.is_own(path)) {
             let file = scene.directory.join(path);
             made_anew.extend(made_last(file.clone(), self.began));
-            // It may have been emptied.
+            // The program may have emptied an older file.
             written.insert(file);
         }
         if !rewritten.is_empty() {
@@ -133,14 +133,14 @@ impl SideFiles {
         }
     }
 
-    /// A file that these steps wrote, or were about to write when they were killed, and another step too. Its content may
-    /// be what they left, and nvcc would not have started them.
+    /// A file that these steps wrote, or were about to write when they were killed, and that another step wrote too. Its
+    /// content may come from these steps, which nvcc would not have started.
     pub fn contested(&self, is_undone: impl Fn(usize) -> bool) -> Option<PathBuf> {
         let written = self.written.lock().unwrap_or_else(PoisonError::into_inner);
         let (undone, kept): (Vec<_>, Vec<_>) =
             written.iter().partition(|(step, _)| is_undone(**step));
         let mut files = undone.iter().flat_map(|(_, files)| files.iter());
-        // Not `/dev/null`: it keeps nothing.
+        // `/dev/null` does not count: it keeps nothing.
         let keeps_content = |file: &Path| fs::metadata(file).map_or(true, |found| found.is_file());
         let found = files.find(|file| {
             keeps_content(file) && kept.iter().any(|(_, others)| others.contains(*file))
@@ -148,8 +148,8 @@ impl SideFiles {
         found.cloned()
     }
 
-    /// A file that a step wrote and read, and another step wrote too: at the same time, the one may have read what is the
-    /// other's. gcc's `-save-temps=cwd` writes the words for each of its programs into one file.
+    /// A file that a step wrote and read, and that another step wrote too: if they ran at the same time, one may have read
+    /// the other's text. gcc's `-save-temps=cwd` writes the arguments of each of its programs into one file.
     pub fn mixed_up(&self) -> Option<PathBuf> {
         let rewritten = self
             .rewritten
@@ -167,7 +167,7 @@ impl SideFiles {
         found.map(|(_, file)| file.clone())
     }
 
-    /// Removes what these steps made.
+    /// Removes the side files of these steps.
     pub fn undo(&self, is_undone: impl Fn(usize) -> bool) {
         let written = self.written.lock().unwrap_or_else(PoisonError::into_inner);
         let is_anothers = |path: &Path| {
@@ -179,7 +179,7 @@ impl SideFiles {
             for file in files {
                 let same = |now: &Statx| Looks::from_stat(now) == file.looks && is_alone(now);
                 if !is_anothers(&file.path) && stat(&file.path).as_ref().is_some_and(same) {
-                    // It may be gone meanwhile, and that is all that is wanted.
+                    // The file may be gone already, and that is what is wanted.
                     _ = fs::remove_file(&file.path);
                 }
             }
@@ -199,8 +199,8 @@ fn made(path: PathBuf, opened: &Identity, began: Time) -> Option<Made> {
     })
 }
 
-/// The file that a program was about to make when it was killed, if it did: it is there, not from before `began`, and
-/// empty, because the program could not write to it any more.
+/// The file that a program was about to make when it was killed, if it did. Such a file exists, is not older than `began`,
+/// and is empty, because the program could not write to it any more.
 fn made_last(path: PathBuf, began: Time) -> Option<Made> {
     let now = stat(&path)?;
     let is_new = born(&now).is_some_and(|birth| birth >= began);
@@ -210,7 +210,7 @@ fn made_last(path: PathBuf, began: Time) -> Option<Made> {
     })
 }
 
-/// When the file came into being, where its file system knows.
+/// When the file was created, if its file system records that.
 fn born(found: &Statx) -> Option<Time> {
     let knows = found.stx_mask & StatxFlags::BTIME.bits() != 0;
     knows.then(|| (found.stx_btime.tv_sec, found.stx_btime.tv_nsec.into()))
@@ -227,7 +227,7 @@ impl Looks {
     }
 }
 
-/// A regular file of ours without another name.
+/// The properties of a regular file that belongs to this user and has one name only.
 fn is_alone(found: &Statx) -> bool {
     found.stx_mode & 0o170_000 == 0o100_000
         && found.stx_nlink == 1
@@ -266,7 +266,7 @@ mod tests {
         };
         let (long_ago, later) = ((0, 0), (i64::MAX, 0));
         assert!(note(later).is_none(), "it was there before");
-        // On a file system that does not know births no file goes.
+        // On a file system that does not record the time of creation no file is removed.
         let Some(first) = note(long_ago) else { return };
         undo(first, |step| step > 3);
         assert!(path.exists(), "the step counts");

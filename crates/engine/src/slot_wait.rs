@@ -14,8 +14,8 @@ use crate::context::RunContext;
 use crate::event::WaitedFor;
 use crate::process::{EndReason, Ended};
 
-/// How often a tool that failed for want of memory or processes, alone on the machine at last, is tried.
-const LONELY_TRIES: u32 = 2;
+/// How often a tool is tried that failed for lack of memory or processes, and at last runs alone on the machine.
+const TRIES_ALONE: u32 = 2;
 
 /// A task's slot and tokens, and how long it waited for them.
 #[derive(Default)]
@@ -26,7 +26,7 @@ pub struct SlotWait {
     pub waited: Duration,
     /// The cause of most of that time.
     pub waited_for: WaitedFor,
-    /// How often it made room and began again.
+    /// How often it was ended to make room, and started again.
     pub retries: u32,
     for_memory: Duration,
     alone: u32,
@@ -51,7 +51,7 @@ pub fn wait_for_slot(
 /// Waits until `step` may run, at most for `patience`.
 ///
 /// # Errors
-/// It may not so soon (`TimedOut`), or the build ended meanwhile.
+/// The task got no slot in that time (`TimedOut`), or the build ended meanwhile.
 pub fn wait_for_slot_within(
     run: &RunContext<'_>,
     index: usize,
@@ -91,7 +91,7 @@ pub fn wait_for_slot_within(
                         cancel.cancel();
                     }
                 };
-                // Without a thread the wait would not end.
+                // Without this thread the wait would have no end.
                 if thread::Builder::new().spawn_scoped(scope, give_up).is_err() {
                     return Err(warpcc_budget::Cancelled);
                 }
@@ -117,7 +117,7 @@ pub fn wait_for_slot_within(
     Ok(())
 }
 
-/// Whether the tool is to run once more, its turn having come again.
+/// Whether the tool must run once more. If so, this waits until it may.
 ///
 /// # Errors
 /// The build ended meanwhile.
@@ -132,8 +132,8 @@ pub fn wait_again(
     };
     let made_room = ended.by_us == Some(EndReason::Memory);
     let starved = ended.by_us.is_none()
-        && (was_shot(ended) || could_not_fork(ended))
-        && wait.alone < LONELY_TRIES;
+        && (was_killed(ended) || could_not_fork(ended))
+        && wait.alone < TRIES_ALONE;
     if run.options.children.is_closed() || !(made_room || starved) {
         return Ok(false);
     }
@@ -156,7 +156,7 @@ pub fn wait_again(
     Ok(true)
 }
 
-/// Learns what the step did cost.
+/// Records the cost of the step.
 pub fn learn(
     run: &RunContext<'_>,
     step: &Step,
@@ -174,20 +174,21 @@ pub fn learn(
     }
 }
 
-/// Whether it, or what it started, ended by a SIGKILL that we did not send: where memory is limited, by the kernel.
-fn was_shot(ended: &Ended) -> bool {
+/// Whether the tool, or a process that it started, was ended by a SIGKILL that warpcc did not send: the kernel sends it if
+/// memory is limited.
+fn was_killed(ended: &Ended) -> bool {
     const SIGKILL: i32 = 9;
-    // A shell passes the signal on as a status; the gcc driver says it of cc1plus (in the language of `LC_MESSAGES`;
-    // in another language the failure stands as it is).
+    // A shell returns the signal as its status. The gcc driver reports it for cc1plus, in the language of `LC_MESSAGES`; in
+    // a language that is not recognised here, the failure stands.
     ended.signal == Some(SIGKILL)
         || ended.code == 128 + SIGKILL
         || memchr::memmem::find(&ended.stderr, b"Killed signal terminated program").is_some()
 }
 
-/// Whether it failed because there are as many processes as there may be (`RLIMIT_NPROC`, `pids.max`): `EAGAIN` of
-/// fork(2), as gcc, the shell and strerror(3) say it in the language of `LC_MESSAGES`.
+/// Whether the tool failed because the limit of processes was reached (`RLIMIT_NPROC`, `pids.max`): `EAGAIN` of fork(2), as
+/// gcc, the shell and strerror(3) print it in the language of `LC_MESSAGES`.
 fn could_not_fork(ended: &Ended) -> bool {
-    // Such a message ends its line; a compiler's, which may quote a source that has these words, goes on or names one.
+    // Such a message ends its line. A compiler's message that quotes a source with these words goes on, or names a file.
     let says = |line: &[u8]| {
         line.ends_with(b": Cannot fork")
             || line.ends_with(b"fork: Resource temporarily unavailable")
@@ -207,12 +208,12 @@ mod tests {
             stderr: stderr.into(),
             ..Ended::default()
         };
-        assert!(was_shot(&ended(Some(9), 137, "")));
-        assert!(was_shot(&ended(None, 137, "")));
+        assert!(was_killed(&ended(Some(9), 137, "")));
+        assert!(was_killed(&ended(None, 137, "")));
         let gcc = "g++: fatal error: Killed signal terminated program cc1plus\n";
-        assert!(was_shot(&ended(None, 1, gcc)));
-        assert!(!was_shot(&ended(None, 1, "a.cu(3): error\n")));
-        assert!(!was_shot(&ended(Some(11), 139, "")));
+        assert!(was_killed(&ended(None, 1, gcc)));
+        assert!(!was_killed(&ended(None, 1, "a.cu(3): error\n")));
+        assert!(!was_killed(&ended(Some(11), 139, "")));
         let full =
             "gcc: fatal error: cannot execute 'cc1plus': vfork: Resource temporarily unavailable\n";
         assert!(could_not_fork(&ended(None, 1, full)));

@@ -1,4 +1,4 @@
-//! The assembly of a host compile that ran without the fat binary, with the fat binary in it.
+//! Inserts the fat binary into the assembly of a host compile that ran without it.
 
 use std::fs;
 use std::io;
@@ -10,8 +10,8 @@ use crate::context::RunContext;
 
 /// The host compiler's or fatbinary's text is not what the split expects.
 pub const NOT_SPLICED: &str = "the fat binary does not fit into the assembly";
-/// Why a host compile is not done in two halves, once the second has said something: nvcc starts the compiler once, and a
-/// wrapper that prints in each run prints once.
+/// Why a host compile is not split in two when the second run printed a message: nvcc starts the compiler once, and a
+/// wrapper that prints in each run would print twice.
 pub const SAID_SOMETHING: &str = "the host compiler printed messages while it assembled";
 
 /// Writes the assembly with the fat binary in it.

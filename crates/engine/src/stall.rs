@@ -1,20 +1,20 @@
 //! Notices a step that hangs: for a whole window it had no output, none of its processes used the processor, and none
 //! started or ended.
 //!
-//! Looks, and does not guess. A process that may run counts as moving although others have the processor. One that
-//! waits for a disk (state D) cannot be ended, and nvcc would wait for the same disk. One that is stopped (T) was
-//! stopped by a person. Each of these begins the window anew, and so does what cannot be seen. Time counts in looks, so
-//! a machine that sleeps, or a container that is frozen, adds one look at most.
+//! Only what can be observed counts. A process that is ready to run counts as active even if others have the processor. A
+//! process that waits for a disk (state D) cannot be ended, and nvcc would wait for the same disk. A stopped process (T) was
+//! stopped by a person. Each of these restarts the window, and so does a process whose state cannot be read. Time is counted
+//! in looks, so a machine that sleeps, or a container that is frozen, adds one look at most.
 
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use warpcc_budget::proc::{self, Stat};
 
-/// A window is this many looks long.
+/// The number of looks in a window.
 const LOOKS: u32 = 10;
 
-/// Looks at one step from time to time.
+/// Looks at one step at regular intervals.
 #[derive(Debug)]
 pub struct Watchdog {
     group: u32,
@@ -24,7 +24,7 @@ pub struct Watchdog {
     last: Vec<Member>,
 }
 
-/// A process of the step, and the processor time that it has had.
+/// A process of the step, and the processor time that it has used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Member {
     pid: u32,
@@ -49,13 +49,13 @@ impl Watchdog {
         self.next.saturating_duration_since(Instant::now())
     }
 
-    /// Something came out of the step.
+    /// Notes that the step wrote output.
     pub fn moved(&mut self) {
         self.still = 0;
         self.last.clear();
     }
 
-    /// Looks, if it is time to. True when the step has stood still for the whole window.
+    /// Looks, if it is time to. Returns true if the step has been idle for the whole window.
     pub fn check(&mut self) -> bool {
         if !self.pause().is_zero() {
             return false;
@@ -76,7 +76,7 @@ impl Watchdog {
         self.still >= LOOKS
     }
 
-    /// Ends what it last saw: the group, and what the group started in groups of its own.
+    /// Ends the processes that it last saw: the group, and those that the group started in groups of their own.
     pub fn end(&self) {
         let pid = |number: u32| i32::try_from(number).ok().and_then(Pid::from_raw);
         if let Some(group) = pid(self.group) {
@@ -91,7 +91,7 @@ impl Watchdog {
     }
 }
 
-/// The processes of `group` and all that they started and that is still below them.
+/// The processes of `group`, and their descendants.
 fn members(group: u32, all: &[(u32, Stat)]) -> Vec<(u32, Stat)> {
     let mut found: Vec<(u32, Stat)> = Vec::new();
     let of_group = |(_, stat): &&(u32, Stat)| stat.group == group;
@@ -110,7 +110,7 @@ fn members(group: u32, all: &[(u32, Stat)]) -> Vec<(u32, Stat)> {
     found
 }
 
-/// Whether any thread is in another state than asleep or over.
+/// Whether any thread is in another state than asleep or ended.
 fn may_move((pid, stat): &(u32, Stat)) -> bool {
     let moves = |state: u8| matches!(state, b'R' | b'D' | b'T' | b't');
     moves(stat.state) || (stat.threads > 1 && proc::thread_states(*pid).into_iter().any(moves))
@@ -137,9 +137,9 @@ mod tests {
             (12, stat(11, 11)),
             (11, stat(10, 11)),
             (10, stat(1, 10)),
-            // In the group, although its parent ended.
+            // It is in the group, although its parent has ended.
             (13, stat(1, 10)),
-            // A daemon: neither.
+            // A daemon is neither in the group nor a descendant.
             (14, stat(1, 14)),
         ];
         let pids: Vec<u32> = members(10, &all).into_iter().map(|(pid, _)| pid).collect();

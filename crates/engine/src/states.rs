@@ -1,5 +1,5 @@
-//! The state of every task, changed in one place so that what is ready, running and done cannot
-//! disagree.
+//! The state of every task. It is changed in one place only, so that the lists of ready, running and finished tasks always
+//! agree.
 
 use warpcc_plan::TaskGraph;
 
@@ -14,7 +14,7 @@ pub enum TaskState {
     Running,
     /// It succeeded.
     Done,
-    /// It failed, or never started because another did.
+    /// It failed, or never started because another task failed.
     Over,
 }
 
@@ -27,7 +27,7 @@ pub struct TaskStates {
 }
 
 impl TaskStates {
-    /// Everything waits, except what needs nothing. `expected` is how many milliseconds a task will take.
+    /// All tasks wait, except those that need nothing. `expected` returns how many milliseconds a task will take.
     pub fn new(graph: &TaskGraph, in_plan_order: bool, expected: impl Fn(usize) -> u64) -> Self {
         let count = graph.steps.len();
         let needs: Vec<Vec<usize>> = (0..count)
@@ -45,7 +45,7 @@ impl TaskStates {
                 dependents[need].push(i);
             }
         }
-        // The longest expected path to the end goes first; needs always point backwards.
+        // The task with the longest expected path to the end goes first. A task only needs tasks with a lower index.
         let mut priority = vec![0; count];
         for i in (0..count).rev() {
             let after = dependents[i]
@@ -73,12 +73,12 @@ impl TaskStates {
         }
     }
 
-    /// The milliseconds from a task's start to the end.
+    /// The milliseconds from the task's start to the end of the run.
     pub fn priority(&self, task: usize) -> u64 {
         self.priority[task]
     }
 
-    /// The milliseconds from the first start to the end.
+    /// The milliseconds from the start of the run to its end.
     pub fn longest(&self) -> u64 {
         self.priority.iter().copied().max().unwrap_or(0)
     }
@@ -95,14 +95,14 @@ impl TaskStates {
             .all(|&n| self.states[n] == TaskState::Done)
     }
 
-    /// The ready task with the longest way to the end.
+    /// The ready task with the longest path to the end.
     pub fn next(&self) -> Option<usize> {
         (0..self.states.len())
             .filter(|&i| self.states[i] == TaskState::Ready)
             .max_by_key(|&i| (self.priority[i], std::cmp::Reverse(i)))
     }
 
-    /// The only way a state changes.
+    /// Changes a state. No other function does.
     pub fn advance(&mut self, task: usize, to: TaskState) {
         self.states[task] = to;
         if to != TaskState::Done {
@@ -119,7 +119,7 @@ impl TaskStates {
         }
     }
 
-    /// After a failure, tasks that do not count any more may not start.
+    /// After a failure, keeps tasks that do not count any more from starting.
     pub fn cut(&mut self, is_cut: impl Fn(usize) -> bool) {
         for i in 0..self.states.len() {
             if is_cut(i) && matches!(self.states[i], TaskState::Waiting | TaskState::Ready) {
@@ -128,7 +128,7 @@ impl TaskStates {
         }
     }
 
-    /// Nothing more may start.
+    /// Keeps all tasks from starting.
     pub fn stop(&mut self) {
         for i in 0..self.states.len() {
             if matches!(self.states[i], TaskState::Waiting | TaskState::Ready) {
@@ -137,7 +137,7 @@ impl TaskStates {
         }
     }
 
-    /// Whether nothing is left to start or to wait for.
+    /// Whether no task can start and none is running.
     pub fn is_finished(&self) -> bool {
         !self
             .states

@@ -1,4 +1,4 @@
-//! Keeps a step's result in the cache.
+//! Stores a step's result in the cache.
 
 use std::fs;
 use std::io;
@@ -36,7 +36,7 @@ pub fn keep_if_wanted(
     finished.not_stored = kept.err().map(|e| e.to_string());
 }
 
-/// Whether a result has a folder's name in it that should not count, or may have where it cannot be seen.
+/// Whether a result contains the name of a mapped folder, or may contain it in a form that cannot be searched.
 fn holds_a_folder(run: &RunContext<'_>, step: &Step) -> io::Result<bool> {
     let path_map = run.options.path_map;
     if path_map.is_empty() {
@@ -54,13 +54,13 @@ fn holds_a_folder(run: &RunContext<'_>, step: &Step) -> io::Result<bool> {
             Err(error) => return Err(error),
         }
     }
-    // LTO and OptiX code is packed: the directory in it cannot be seen, nor an id that cicc made with a process id.
+    // LTO and OptiX code is packed: neither the directory in it is visible, nor an id that cicc made with a process id.
     let makes_id = |arg: &Arg| arg.as_text() == Some(module_id::MAKES_MODULE_ID);
     let moved = relocate::directory(step, run.artifacts, run.options) == Path::new("/");
     Ok(step.tool == Tool::Cicc && !is_text && (!moved || step.args.iter().any(makes_id)))
 }
 
-/// Stores the result under the one of `keys` that is meant for it.
+/// Stores the result under the key of `keys` that fits it.
 fn keep(
     run: &RunContext<'_>,
     step: &Step,
@@ -86,7 +86,7 @@ fn keep(
     let mut outputs = Vec::with_capacity(step.writes.len());
     for (place, &id) in step.writes.iter().enumerate() {
         let path = run.artifacts.path(id);
-        // cicc writes megabytes of device source that no tool reads.
+        // These are megabytes of device source that cicc writes and no tool reads.
         let is_absent = || module_id::may_be_missing(run, step, id) && !path.exists();
         if !run.graph.is_needed(id) || is_absent() {
             continue;

@@ -1,4 +1,4 @@
-//! One task from ready to done: from the cache, on another machine, or here.
+//! Carries out one ready task: takes its result from the cache, or runs it on another machine or here.
 
 use std::fs;
 use std::io;
@@ -19,11 +19,10 @@ use crate::slot_wait::{self, SlotWait};
 use crate::traced_inputs::Seen;
 use crate::unwatched_inputs;
 
-/// Does the task.
+/// Carries out the task.
 ///
 /// # Errors
-/// Not a tool's failure, but ours: a file that cannot be read or written, a program that
-/// cannot be started.
+/// An error of warpcc, not of the tool: a file cannot be read or written, or a program cannot be started.
 pub fn work(run: &RunContext<'_>, index: usize, priority_ms: u64) -> io::Result<(Finished, Seen)> {
     let step = &run.graph.steps[index];
     let started = run.clock.elapsed();
@@ -47,8 +46,8 @@ pub fn work(run: &RunContext<'_>, index: usize, priority_ms: u64) -> io::Result<
     Ok(done)
 }
 
-/// An old file of the user's at the name of a failing step's output, which the step would have met under nvcc: it looked
-/// for one, and did not find it in our folder.
+/// The user's old file with the name of a failing step's output. Under nvcc the step would have found it; here it looked in
+/// our folder and did not.
 pub fn unmet_output(run: &RunContext<'_>, index: usize) -> Option<PathBuf> {
     let step = run.graph.steps.get(index)?;
     let mut outputs = step.writes.iter().filter(|&&id| {
@@ -85,7 +84,8 @@ fn command(
     }
     let (finished, mut seen) = find_or_make(run, index, step, &program, priority_ms)?;
     any_lines::check(run, step, &finished)?;
-    // The step's key has the program's file and content: only the record of the call needs to know how it was found.
+    // The step's key contains the program's path and content. Only the record of the call needs to know how the program was
+    // found.
     unwatched_inputs::add_program(run, step, &program, &mut seen);
     Ok((finished, seen))
 }
@@ -114,7 +114,7 @@ fn find_or_make(
         &mut wait,
     )?;
     if let Some((mut finished, seen)) = done {
-        if let Some(keys) = keys.filter(|_| finished.away) {
+        if let Some(keys) = keys.filter(|_| finished.is_remote) {
             finished.fetched_keys = keys.keys();
         }
         return Ok((finished, seen));

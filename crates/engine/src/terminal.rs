@@ -1,7 +1,8 @@
-//! Diagnostics for a person: gcc and NVIDIA's front ends colour their messages, add links and fit source lines to the
-//! width when standard error is a terminal. Ours is read by us, so a tool gets a terminal of its own, like the user's.
+//! Gives tools a terminal like the user's. gcc and NVIDIA's front ends colour their messages, add links and fit source lines
+//! to the width if standard error is a terminal. warpcc reads the messages itself, so it gives each tool a terminal of its
+//! own.
 //!
-//! A result that said nothing is the same for a terminal and for a pipe. One that did counts only for a terminal
+//! A result without messages is the same for a terminal and for a pipe. A result with messages counts only for a terminal
 //! that looks the same: see [`Terminal::key`].
 
 use std::ffi::{OsStr, OsString};
@@ -17,8 +18,8 @@ use rustix::termios::{
 };
 use warpcc_cache::{Hashing, Key, KeySink};
 
-/// The variables that decide how gcc (`gcc/diagnostic-color.cc`) and EDG's front end write for a terminal, besides its
-/// width.
+/// The variables that decide, besides the width, how gcc (`gcc/diagnostic-color.cc`) and EDG's front end write to a
+/// terminal.
 const VARIABLES: &[&str] = &[
     "TERM",
     "COLORTERM",
@@ -35,7 +36,7 @@ const VARIABLES: &[&str] = &[
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Terminal {
     size: Winsize,
-    /// Whether standard input is one too: gcc asks that one for its width (`get_terminal_width` in
+    /// Whether standard input is a terminal too: gcc asks standard input for its width (`get_terminal_width` in
     /// `gcc/diagnostic.cc`).
     input: bool,
     variables: Vec<(&'static str, OsString)>,
@@ -62,7 +63,7 @@ impl Terminal {
         })
     }
 
-    /// The key of a result with diagnostics as this terminal shows them, from its key elsewhere.
+    /// The key of a result whose messages are formatted for this terminal, from its key for a pipe.
     pub fn key(&self, key: &Key) -> Key {
         let mut sink = Hashing::new("warpcc terminal 1");
         sink.part("key", &key.0);
@@ -77,7 +78,7 @@ impl Terminal {
     /// A new terminal of the same size.
     ///
     /// # Errors
-    /// The system gives none; a pipe then has to do.
+    /// The system has no more terminals; the caller uses a pipe instead.
     pub fn open(&self) -> io::Result<Screen> {
         let ours = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC)?;
         grantpt(&ours)?;
@@ -85,7 +86,7 @@ impl Terminal {
         let name = ptsname(&ours, Vec::new())?;
         let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC;
         let theirs = rustix::fs::open(name, flags, Mode::empty())?;
-        // The user's own terminal will turn line feeds into new lines; once is enough.
+        // The user's own terminal adds carriage returns to line feeds. This one must not add them too.
         let mut attributes = tcgetattr(&theirs)?;
         attributes.output_modes.remove(OutputModes::OPOST);
         attributes
@@ -95,7 +96,7 @@ impl Terminal {
         tcsetwinsize(&theirs, self.size)?;
         let mut ours = File::from(ours);
         let input = if self.input {
-            // A program that reads it all the same finds its end.
+            // A program that reads from this terminal finds the end of the input.
             ours.write_all(&[END_OF_FILE])?;
             Some(theirs.try_clone()?)
         } else {
@@ -117,9 +118,9 @@ const END_OF_FILE: u8 = 4;
 pub struct Screen {
     /// Our end, from which the tool's output is read.
     pub ours: File,
-    /// Its standard error.
+    /// The standard error of the tool.
     pub errors: OwnedFd,
-    /// Its standard input, where that is a terminal.
+    /// The standard input of the tool, if the user's is a terminal.
     pub input: Option<OwnedFd>,
 }
 
@@ -151,7 +152,7 @@ mod tests {
             .stderr(screen.errors)
             .spawn()?;
         let mut text = Vec::new();
-        // The last of a terminal is an error, not an end.
+        // A terminal ends with an error, not with an empty read.
         drop(screen.ours.read_to_end(&mut text));
         assert!(child.wait()?.success());
         assert_eq!(text, b"24 71\n");

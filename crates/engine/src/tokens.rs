@@ -1,10 +1,10 @@
 //! Hashes the tokens of a preprocessed text, without the lines that they are on.
 //!
-//! A comment or a blank line in a source moves everything below it, and nothing else. Without debug information cicc
-//! and cudafe++ make the same of both texts, but for line markers and messages. So the hash here leaves out blank
-//! lines, the space around each line, and the numbers of line markers.
+//! A comment or a blank line in a source only moves what is below it. Without debug information cicc and cudafe++ make the
+//! same output of both texts, except for line markers and messages. So this hash leaves out blank lines, the space around
+//! each line, and the numbers of line markers.
 //!
-//! Anything left out must not be able to change a result. A raw string keeps its blank lines and its space. A text that
+//! A part may be left out only if it cannot change a result. A raw string keeps its blank lines and its space. A text that
 //! can ask for its line, or that is not understood, has no hash: its lines count.
 
 use memchr::{memchr, memmem};
@@ -18,15 +18,15 @@ const ASKS: [&[u8]; 3] = [
     b"__builtin_source_location",
 ];
 
-/// Hands on so much at a time.
+/// The size of the pieces that are passed to the hash.
 const PIECE: usize = 1 << 14;
 
-/// The hash of a text without its lines, being computed while pieces of it come.
+/// The hash of a text without its lines, computed while the text arrives in pieces.
 #[derive(Default)]
 pub struct Tokens {
     hasher: blake3::Hasher,
     kept: Vec<u8>,
-    /// Which file the last marker spoke of, as [`Marker::place_into`] has it.
+    /// The file that the last marker named, as [`Marker::place_into`] writes it.
     place: Vec<u8>,
     next_place: Vec<u8>,
     has_raw: bool,
@@ -35,8 +35,8 @@ pub struct Tokens {
 }
 
 impl Tokens {
-    /// Takes the next lines of the text. Says how much it is done with; the rest is to come once more, with more behind,
-    /// unless this is the end.
+    /// Takes the next lines of the text. Returns the number of bytes that it has finished. Unless this is the end, the rest
+    /// must come again at the start of the next piece.
     pub fn take(&mut self, text: &[u8], is_end: bool) -> usize {
         let text = pieces::whole_lines(text, is_end);
         if self.may_count {
@@ -47,7 +47,7 @@ impl Tokens {
         let mut raw = RawStrings::of(text);
         self.has_raw |= raw.next.is_some();
         self.has_comment |= memmem::find(text, b"/*").is_some();
-        // Comments are there only with -C. One may hold a raw string's beginning.
+        // Comments are there only with -C. A comment may contain the beginning of a raw string.
         self.may_count |= self.has_raw && self.has_comment;
         let mut at = 0;
         while at < text.len() && !self.may_count {
@@ -59,7 +59,7 @@ impl Tokens {
                         self.may_count = true;
                         break;
                     }
-                    // It may end in what comes.
+                    // The line may end in the next piece.
                     None => return at,
                 };
                 raw.skip_to(end);
@@ -82,7 +82,7 @@ impl Tokens {
             }
         } else {
             let line = line.trim_ascii();
-            // A NUL begins the text in place of a marker.
+            // A NUL at the beginning of a line stands for a marker in the hash.
             self.may_count |= line.last() == Some(&b'\\') || line.first() == Some(&0);
             if !line.is_empty() {
                 self.kept.extend_from_slice(line);
@@ -104,11 +104,11 @@ impl Tokens {
 
 /// A line marker of gcc: `# 12 "path" 1 3 4`.
 struct Marker<'a> {
-    /// All but the number.
+    /// All but the line number.
     rest: &'a [u8],
     path: &'a [u8],
     flags: &'a [u8],
-    /// A file begins here, or is come back to.
+    /// Whether a file begins here, or continues after an include.
     moves: bool,
 }
 
@@ -131,7 +131,7 @@ impl<'a> Marker<'a> {
         })
     }
 
-    /// Which file it speaks of, and of what kind that is.
+    /// Writes which file the marker names, and the kind of that file.
     fn place_into(&self, place: &mut Vec<u8>) {
         let words = self.flags.split(|c| *c == b' ');
         let lasting = words.filter(|word| matches!(*word, [b'3' | b'4']));
@@ -141,7 +141,7 @@ impl<'a> Marker<'a> {
     }
 }
 
-/// Where raw strings may begin: each `R"` that no identifier runs into.
+/// The places where raw strings may begin: each `R"` that is not the end of a longer identifier.
 struct RawStrings<'a> {
     found: memmem::FindIter<'a, 'static>,
     text: &'a [u8],
@@ -183,8 +183,8 @@ fn is_word(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'$' | 0x80..)
 }
 
-/// Where the line that begins at `at` ends, its raw strings whole; `None` where a literal does not end, or there is a
-/// comment.
+/// The end of the line that begins at `at`, with its raw strings as a whole; `None` if a literal does not end, or if there
+/// is a comment.
 fn end_of_line(text: &[u8], mut at: usize) -> Option<usize> {
     loop {
         let rest = &text[at..];
@@ -192,7 +192,7 @@ fn end_of_line(text: &[u8], mut at: usize) -> Option<usize> {
             [] | [b'\n', ..] => return Some(at),
             [b'/', b'/' | b'*', ..] => return None,
             [quote @ (b'"' | b'\''), inside @ ..] => at += 1 + end_of_literal(inside, *quote)?,
-            // With the digit separators of a number.
+            // A number, with its digit separators.
             [b'0'..=b'9', ..] => {
                 let part = |c: u8| is_word(c) || c == b'.';
                 let mut length = 1;
@@ -221,7 +221,7 @@ fn end_of_line(text: &[u8], mut at: usize) -> Option<usize> {
     }
 }
 
-/// How much of `inside` belongs to a literal that began with `quote`, the closing one with it.
+/// How much of `inside` belongs to a literal that began with `quote`, including the closing quote.
 fn end_of_literal(inside: &[u8], quote: u8) -> Option<usize> {
     let mut at = 0;
     loop {
@@ -247,7 +247,7 @@ fn end_of_raw(inside: &[u8]) -> Option<usize> {
 mod tests {
     use super::*;
 
-    /// The hash of a text that comes in pieces of any length.
+    /// The hash of a text that is passed in pieces of any length.
     fn hash(text: &[u8]) -> Option<[u8; 32]> {
         let of_pieces = |length: usize| {
             let mut tokens = Tokens::default();

@@ -8,7 +8,7 @@ use warpcc_plan::{Arg, Part, Step, Tool};
 
 use crate::context::RunContext;
 
-/// The folder of the cache with what is known of it.
+/// The folder in the cache for these notes.
 const NOTES: &str = "host-compilers-that-talk-v1";
 
 /// Whether the compiler is likely to warn.
@@ -26,7 +26,7 @@ pub fn learn_messages(run: &RunContext<'_>, step: &Step, has_messages: bool) {
         return;
     }
     if let Some(store) = run.options.store {
-        // Without the note the next step finds out for itself.
+        // If the note cannot be written, the next step runs here and writes it.
         drop(store.put_note(NOTES, &options_key(step), &[u8::from(has_messages)]));
     }
 }
@@ -35,7 +35,7 @@ fn is_host(step: &Step) -> bool {
     matches!(step.tool, Tool::HostCompile | Tool::HostAssembly)
 }
 
-/// The words that the files of a project are compiled with.
+/// The arguments that are the same for the files of a project.
 fn options_key(step: &Step) -> Key {
     let mut sink = Hashing::new("host words");
     let is_option = |arg: &&Arg| arg.0.iter().all(|part| matches!(part, Part::Text(_)));

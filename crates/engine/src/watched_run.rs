@@ -1,4 +1,4 @@
-//! Runs one step's command on this machine, and reads what it was seen to do.
+//! Runs one step's command on this machine, and collects what was observed.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -22,10 +22,10 @@ use crate::scene::Scene;
 use crate::slot_wait::SlotWait;
 use crate::traced_inputs::Seen;
 
-/// Runs the step's command with what is watched of it. Its messages are the user's to read.
+/// Runs the step's command and returns its result with the observations. The user reads its messages.
 ///
 /// # Errors
-/// It cannot be started.
+/// The command cannot be started.
 pub fn run_tool(
     run: &RunContext<'_>,
     index: usize,
@@ -43,10 +43,10 @@ pub fn run_tool(
     Ok((ended, seen))
 }
 
-/// The same, for a command whose messages only warpcc reads.
+/// Like [`run_tool`], for a command whose messages only warpcc reads.
 ///
 /// # Errors
-/// It cannot be started.
+/// The command cannot be started.
 pub fn run_watched(
     run: &RunContext<'_>,
     index: usize,
@@ -140,7 +140,7 @@ fn read_log(
         .flat_map(|&id| [run.artifacts.path(id), Path::new(&run.graph.file(id).path)])
         .flat_map(|path| [path.into(), run.options.directory.join(path).into()])
         .collect();
-    // Other files that a front end leaves besides the early stub are not used.
+    // A front end leaves other files besides the early stub, which are not used.
     let is_early = step.tool == Tool::EarlyStub;
     let is_own = |path: &Path| {
         if is_early && path.starts_with(run.options.scratch) {

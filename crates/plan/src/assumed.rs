@@ -1,4 +1,4 @@
-//! The assumptions of a plan with overlaps about files that are not there yet, and the files that it writes ahead.
+//! The assumptions of a plan with overlaps about files that do not exist yet, and the files that it writes in advance.
 
 use crate::step::FileId;
 
@@ -16,25 +16,24 @@ pub struct Prepared {
 pub enum Expected {
     /// This text.
     Text(String),
-    /// The same as another file, which this step makes early; when the file itself is there first
-    /// the step is pointless.
+    /// The same as another file, which this step makes early. If the file itself exists first, the step is not needed.
     SameAs(FileId, usize),
 }
 
-/// An assumption that a later result has to confirm.
+/// An assumption that a later result must confirm.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Assumed {
-    /// The file that decides, when its step has written it.
+    /// The file whose content decides, once its step has written it.
     pub file: FileId,
     /// The content that it must have.
     pub expected: Expected,
-    /// The one step that used it, with the file that stood in; only this step is then repeated. `None`: the plan is run
-    /// again without its overlaps.
+    /// The one step that used the assumption, and the file that replaced the real one; only this step is then repeated. If
+    /// `None`, the plan runs again without its overlaps.
     pub redo: Option<(usize, FileId)>,
 }
 
 impl Assumed {
-    /// Whether the file decides, stands in, or is what another is compared with.
+    /// Whether this file is the real one, its replacement, or the one to which it is compared.
     pub fn is_about(&self, id: FileId) -> bool {
         let is_compared = matches!(self.expected, Expected::SameAs(other, _) if other == id);
         self.file == id || is_compared || self.redo.is_some_and(|(_, stand_in)| stand_in == id)

@@ -1,9 +1,8 @@
-//! nvcc's "Filter Dependencies": the make rule that it writes from the preprocessed files, byte
-//! for byte, and the line markers it is made from.
+//! nvcc's "Filter Dependencies": writes the make rule, byte for byte, from the line markers of the preprocessed files.
 //!
-//! Seen on 13.0 and 13.5: the passes are read in the plan's order; a header counts when a marker
-//! enters it (flag 1), and no name that begins with `<`; `-MMD` leaves out system headers (flag 3); the first appearance decides;
-//! a space gets a backslash and nothing else does; the target is taken as it is.
+//! Seen on 13.0 and 13.5: the passes are read in the plan's order. A header counts if a marker enters it (flag 1) and its
+//! name does not begin with `<`; `-MMD` leaves out system headers (flag 3). The first appearance decides the order. A space
+//! gets a backslash, and no other character does. The target is written as it is.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -107,8 +106,8 @@ fn unescape(raw: &[u8]) -> Vec<u8> {
 /// The command line's options for the rule.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Rule {
-    /// Left of the colon; empty when the command line names neither `-MT` nor `-o`: then it is the
-    /// object that the source is compiled to.
+    /// The text before the colon. It is empty if the command line has neither `-MT` nor `-o`: then the target is the object
+    /// of the source.
     pub target: String,
     /// `-odir`, for a target made from the source.
     pub folder: Option<String>,
@@ -166,7 +165,7 @@ pub fn rule(rule: &Rule, texts: &[&[u8]]) -> Vec<u8> {
     out
 }
 
-/// clang enters `<built-in>` and `<command line>`; nvcc lists no name that begins so.
+/// clang enters `<built-in>` and `<command line>`. nvcc lists no such name.
 fn is_no_file(path: &[u8]) -> bool {
     path.starts_with(b"<")
 }

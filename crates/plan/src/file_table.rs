@@ -1,4 +1,4 @@
-//! The files of a plan while it is made: each path once, with the step that writes it.
+//! The files of a plan while it is built: each path once, with the step that writes it.
 
 use std::collections::HashMap;
 
@@ -8,7 +8,7 @@ use crate::step::{FileId, FileKind, PlanFile, Step};
 /// The files of a plan, by path.
 #[derive(Debug, Default)]
 pub struct FileTable {
-    /// By id.
+    /// The files, by id.
     pub files: Vec<PlanFile>,
     by_path: HashMap<String, FileId>,
     private: String,
@@ -27,10 +27,10 @@ impl FileTable {
         }
     }
 
-    /// Notes what a step writes, the one with this number.
+    /// Notes the files that the step with this number writes.
     ///
     /// # Errors
-    /// Another one writes it too, or this one reads what none writes.
+    /// Another step writes one of them too, or this step reads a file that no step writes.
     pub fn take(&mut self, step: &Step, number: usize) -> Result<(), Unsupported> {
         for &id in &step.writes {
             let file = &mut self.files[id.0 as usize];

@@ -1,8 +1,8 @@
-//! Which host compiler is gcc, and which of its options change nothing but the code in the object.
+//! Finds out whether a host compiler is gcc, and which of its options change only the code in the object.
 
 use crate::step::{Program, Step};
 
-/// Arguments of gcc whose effect is the same on whatever line a word stands.
+/// Arguments of gcc whose effect does not depend on line numbers.
 const WHOLE: [&str; 32] = [
     "-c",
     "-S",
@@ -38,7 +38,7 @@ const WHOLE: [&str; 32] = [
     "--",
 ];
 
-/// How such arguments may begin.
+/// Beginnings of such arguments.
 const BEGINNINGS: [&str; 17] = [
     "-O",
     "-std=",
@@ -59,10 +59,10 @@ const BEGINNINGS: [&str; 17] = [
     "-Wno-",
 ];
 
-/// A disabled feature of gcc shows no lines.
+/// A disabled feature of gcc writes no line numbers.
 const UNDONE: &str = "-fno-";
 
-/// Names by which a macro of the command line may ask for lines.
+/// Parts of names by which a macro of the command line may ask for lines.
 const ASKS: [&str; 3] = ["LINE", "COLUMN", "source_location"];
 
 /// Whether the program of a host step is gcc, by its name.
@@ -75,12 +75,14 @@ pub(crate) fn is_gcc(step: &Step) -> bool {
     names.iter().any(|n| name.split('-').any(|part| part == *n))
 }
 
-/// Whether an argument of gcc is known to have no effect but on the code in its output, whatever line a word stands on.
+/// Whether it is known that an argument of gcc changes only the code in its output, and that the code does not depend on
+/// line numbers.
 pub(crate) fn is_known(arg: &str) -> bool {
     if ASKS.iter().any(|word| arg.contains(word)) {
         return false;
     }
-    // A warning switched on changes messages at most, and what has messages is not shared between lines.
+    // A warning that is switched on can only add messages, and a result with messages is not shared between texts with other
+    // lines.
     let warns = arg.strip_prefix("-W").is_some_and(|rest| {
         rest.bytes()
             .all(|c| c.is_ascii_alphanumeric() || matches!(c, b'-' | b'=' | b'+'))
@@ -94,7 +96,7 @@ pub(crate) fn is_known(arg: &str) -> bool {
                     .iter()
                     .any(|beginning| arg.starts_with(beginning))
         }
-        // A file with more arguments.
+        // Such a file contains more arguments.
         [b'@', ..] => false,
         _ => true,
     }

@@ -1,9 +1,8 @@
-//! [`Transcript`] → [`TaskGraph`]: steps in nvcc's order, and edges from the files that they
-//! read and write.
+//! [`Transcript`] → [`TaskGraph`]: steps in nvcc's order, with edges from the files that they read and write.
 //!
-//! Two edges that no argument shows (NVCC_FACTS, "The stub"): the host compile of a file that
-//! cudafe++ wrote includes the stub which one cicc wrote, and that stub includes the C form of
-//! the fat binary. They are found through the names that cudafe++ and cicc were told.
+//! No argument shows two of the edges: the host compile of a file that cudafe++ wrote includes the stub that one cicc wrote,
+//! and that stub includes the C form of the fat binary. Both are found through the names in the arguments of cudafe++ and
+//! cicc.
 
 use crate::Unsupported;
 use crate::assumed::{Assumed, Prepared};
@@ -16,24 +15,24 @@ use crate::words::Word;
 /// Steps and files.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct TaskGraph {
-    /// In nvcc's order, which is also the order of diagnostics.
+    /// The steps in nvcc's order, which is also the order of diagnostics.
     pub steps: Vec<Step>,
-    /// Everything that the plan mentions.
+    /// All files that the plan mentions.
     pub files: Vec<PlanFile>,
     /// The variables that nvcc exports to its commands.
     pub environment: Vec<(String, String)>,
     /// The folder that `--keep-dir` named, with a slash at its end.
     pub private: String,
-    /// Files that have to be there before anything starts.
+    /// Files that must exist before the first step starts.
     pub prepared: Vec<Prepared>,
-    /// Assumptions that must turn out true for the result to count.
+    /// Assumptions that must be confirmed before the result counts.
     pub assumed: Vec<Assumed>,
     needs: Vec<Vec<usize>>,
 }
 
 impl TaskGraph {
-    /// Whether the file is needed once it is written: by the user, by a step that reads it, or by an assumption about
-    /// it. Every stub is needed: the last architecture's is read, and that is another one in the next call.
+    /// Whether the file is needed once it is written: by the user, by a step that reads it, or by an assumption about it.
+    /// Every stub is needed: only the last architecture's is read, and the next call may have another last one.
     pub fn is_needed(&self, id: FileId) -> bool {
         let file = self.file(id);
         let is_read = || self.steps.iter().any(|step| step.reads.contains(&id));
@@ -42,13 +41,13 @@ impl TaskGraph {
         file.kind != FileKind::Temp || is_stub() || is_read() || is_assumed()
     }
 
-    /// Builds the graph of a dry run whose `--keep-dir` was `private` (absolute, ending in `/`);
-    /// an empty `private` means that the user keeps the intermediate files himself.
+    /// Builds the graph of a dry run whose `--keep-dir` was `private` (absolute, ending in `/`). An empty `private` means
+    /// that the user keeps the intermediate files.
     ///
     /// # Errors
     /// A tool, an argument or an edge that is not understood.
     pub fn build(transcript: &Transcript, private: &str) -> Result<Self, Unsupported> {
-        // With no private folder nothing is Temp: no path starts with a NUL.
+        // Without a private folder no file is Temp, because no path starts with a NUL.
         let mut files = FileTable::new(private);
         let mut steps: Vec<Step> = Vec::new();
         let mut removes = Vec::new();
@@ -66,7 +65,7 @@ impl TaskGraph {
                     continue;
                 }
                 PlanLine::FilterDependencies { target } => {
-                    // Which texts are meant, and their order in the rule, are the plan's order.
+                    // The texts in the rule, and their order, follow the plan's order, which is not fixed here.
                     if transcript.threaded {
                         return Err(Unsupported::new("dependencies under --threads", target));
                     }
@@ -87,7 +86,7 @@ impl TaskGraph {
             if step.tool == Tool::Preprocess {
                 unfiltered.extend(&step.writes);
             }
-            // One nvlink for each architecture adds to the same registration file.
+            // The nvlink of each architecture adds to the same registration file.
             if step.tool == Tool::Nvlink {
                 let again = step
                     .writes
@@ -124,8 +123,8 @@ impl TaskGraph {
         &self.needs[step]
     }
 
-    /// Whether `step` preprocesses and compiles a source of the user's in one (a `.cpp` file), so that no other step
-    /// sees the text in between.
+    /// Whether `step` preprocesses and compiles one of the user's sources (a `.cpp` file) in one go, so that no other step
+    /// sees the preprocessed text.
     pub fn preprocesses_unseen(&self, step: &Step) -> bool {
         let is_own = |id: &FileId| self.file(*id).kind == FileKind::External;
         matches!(step.tool, Tool::HostCompile | Tool::HostAssembly) && step.reads.iter().any(is_own)
@@ -142,7 +141,7 @@ impl TaskGraph {
         id
     }
 
-    /// Puts a step in at `at`; later steps move back by one.
+    /// Inserts a step at `at`; the indices of later steps grow by one.
     pub(crate) fn insert_step(&mut self, at: usize, step: Step) {
         for file in &mut self.files {
             if let Some(writer) = file.writer.as_mut().filter(|w| **w >= at) {
@@ -156,7 +155,7 @@ impl TaskGraph {
         self.recount_needs();
     }
 
-    /// Makes the edges anew from what each step reads, as of its place in the plan.
+    /// Computes all edges again from the files that each step reads.
     pub(crate) fn recount_needs(&mut self) {
         let mut writer: Vec<Option<usize>> = vec![None; self.files.len()];
         self.needs.clear();
@@ -175,7 +174,7 @@ impl TaskGraph {
         }
     }
 
-    /// No literal text may hold the private folder: it would end up in a key or a result.
+    /// Checks that no literal text contains the private folder, because it would end up in a key or a result.
     fn check_private_folder(&self) -> Result<(), Unsupported> {
         if self.private.is_empty() {
             return Ok(());
@@ -268,7 +267,7 @@ fn included_by_host(
     for &id in reads {
         let source = &files.files[id.0 as usize];
         let Some(writer) = source.writer.filter(|&w| earlier[w].tool == Tool::CudaFe) else {
-            continue; // The user's own source, or a link stub.
+            continue; // This is the user's own source, or a link stub.
         };
         let source = source.path.clone();
         let missing = |what: &str| {

@@ -1,5 +1,5 @@
-//! argv, as typed → [`Invocation`], as meant: what is asked for, what has to be there
-//! afterwards, and which parts of the command line are part of its key.
+//! argv → [`Invocation`]: what the user asked for, which files must exist afterwards, and which parts of the command line
+//! belong to its key.
 
 mod key_parts;
 
@@ -23,7 +23,7 @@ enum Item {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Invocation {
     items: Vec<Item>,
-    /// Set when there is nothing to cache or something we leave alone: run plain nvcc.
+    /// Why this call must run plain nvcc: there is nothing to cache, or something that is not supported.
     pub plain: Option<&'static str>,
     /// `-o`, the last one.
     pub output: Option<String>,
@@ -31,7 +31,7 @@ pub struct Invocation {
     pub output_directory: Option<String>,
     /// `-t` with anything but 1.
     pub threads: bool,
-    /// How many `-t` allows, 0 for one each processor; `None` without `-t`, or with something else behind it.
+    /// The number of threads for `-t`, 0 for one per processor; `None` without `-t`, or if its value is not a number.
     pub thread_count: Option<usize>,
     /// `-keep`, `-save-temps`: the intermediate files are results.
     pub keeps: bool,
@@ -67,11 +67,11 @@ pub struct Depend {
 }
 
 impl Invocation {
-    /// Reads a command line; `environment_flags` are NVCC_PREPEND_FLAGS and NVCC_APPEND_FLAGS as
-    /// nvcc sees them, `read` gives the text of an options file.
+    /// Parses a command line. `environment_flags` are NVCC_PREPEND_FLAGS and NVCC_APPEND_FLAGS as nvcc sees them; `read`
+    /// returns the text of an options file.
     ///
     /// # Errors
-    /// An option without a row, a missing value, an options file that cannot be read.
+    /// An option is not in the table, a value is missing, or an options file cannot be read.
     pub fn parse(
         args: &[String],
         prepend: &str,
@@ -82,7 +82,7 @@ impl Invocation {
         words.extend(args.iter().cloned());
         words.extend(flags::split(append, Place::Variable)?);
         let mut out = Self::default();
-        // A forwarding option counts wherever it stands.
+        // A forwarding option applies to the whole command line.
         let forwards = words.iter().any(|w| {
             w.starts_with('-')
                 && options::find(w).is_some_and(|m| m.row.effect == Effect::ForwardUnknown)
@@ -215,14 +215,14 @@ impl Invocation {
         })
     }
 
-    /// Whether its outputs are for people or other tools to read, with the names of sources in it: kept intermediate
-    /// files, `-cuda`.
+    /// Whether people or other tools read its outputs, which contain the names of sources: kept intermediate files, and
+    /// `-cuda`.
     pub fn leaves_intermediate_files(&self) -> bool {
         let cuda = |item: &Item| matches!(item, Item::Option { long: "cuda", .. });
         self.keeps || self.items.iter().any(cuda)
     }
 
-    /// Whether there is LTO code in the result, in which cicc writes its working directory (seen on 13.5).
+    /// Whether the result contains LTO code, in which cicc writes its working directory (seen on 13.5).
     pub fn makes_lto_code(&self) -> bool {
         self.items.iter().any(|item| match item {
             Item::Option { long, value, .. } => {

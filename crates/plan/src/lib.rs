@@ -1,11 +1,11 @@
 //! Plans what nvcc would do: command line and dry-run text in, typed task graph out.
 //!
-//! Phases, in order: [`invocation`] parses what the user asked for, [`outputs`] lists the files that must exist
-//! afterwards, [`transcript`] accounts for every line of `nvcc --dryrun`, [`graph`] turns the lines into steps whose
-//! edges come from the files that each tool reads and writes ([`tools`]). Anything not fully understood is an
+//! Phases, in order: [`invocation`] parses what the user asked for; [`outputs`] lists the files that must exist afterwards;
+//! [`transcript`] assigns a meaning to every line of `nvcc --dryrun`; [`graph`] turns the lines into steps, whose edges come
+//! from the files that each tool reads and writes ([`tools`]). If anything is not fully understood, the result is
 //! [`Unsupported`], and the caller runs plain nvcc.
 //!
-//! Invariant: nothing here touches files, processes, the clock or the environment.
+//! Invariant: this crate touches no files, processes, clock or environment.
 
 pub mod assumed;
 pub mod depfile;
@@ -33,19 +33,19 @@ pub use transcript::Transcript;
 
 /// Why a command line or a dry run is bypassed.
 ///
-/// The text is a counter's name in `warpcc stats`, so it names a kind of thing, not this build's
-/// paths; the detail goes to the log.
+/// The text is the name of a counter in `warpcc stats`. So it names a kind of call and not a path of this build; the detail
+/// goes to the log.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{reason}{}{detail}", if detail.is_empty() { "" } else { ": " })]
 pub struct Unsupported {
     /// Short, stable, countable.
     pub reason: &'static str,
-    /// The text that was seen, for the log.
+    /// The part of the input that caused it, for the log.
     pub detail: String,
 }
 
 impl Unsupported {
-    /// A reason with the text that was seen.
+    /// A reason, with the part of the input that caused it.
     pub fn new(reason: &'static str, detail: impl Into<String>) -> Self {
         Self {
             reason,

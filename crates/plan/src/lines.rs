@@ -1,19 +1,21 @@
-//! Whether the lines of a source can show in what a plan makes.
+//! Finds out whether the results of a plan can contain the line numbers of a source.
 //!
-//! The tools of CUDA write lines down for debug information only. The host compiler has more uses for them: coverage, profiles,
-//! sanitizers, link-time code. So each of its arguments must be one that is known to have nothing to do with lines; any other is a
-//! reason to let them count.
+//! CUDA's tools write line numbers for debug information only. The host compiler has more uses for them: coverage, profiles,
+//! sanitizers, link-time code. So each of its arguments must be one that is known to have nothing to do with lines. Any
+//! other argument makes the lines count.
 
 use crate::gcc_options::{is_gcc, is_known};
 use crate::graph::TaskGraph;
 use crate::step::{Arg, FileId, FileKind, Step, Tool};
 
-/// The option by which nvcc tells cudafe++ that the host compiler is gcc, whatever its name is. clang writes the line of a closure into its type's name.
+/// The option by which nvcc tells cudafe++ that the host compiler is gcc, under whatever name. clang writes the line of a
+/// closure into its type's name.
 const FOR_GCC: &str = "--gnu_version=";
 
-/// Whether results are the same for a source with other lines: no step has an option that writes lines, and no option is unknown.
+/// Whether results are the same for a source with other line numbers: no step has an option that writes them, and no option
+/// is unknown.
 pub fn never_show(graph: &TaskGraph) -> bool {
-    // With `-keep`, the files between the steps are results, too.
+    // With `-keep`, the files between the steps are results too.
     !graph.private.is_empty() && graph.steps.iter().all(|step| step_has_none(graph, step))
 }
 

@@ -1,10 +1,9 @@
-//! nvcc's options: one row each, what it takes and what it means to us.
+//! nvcc's options: one row for each, with the kind of its value and its effect on the cache.
 //!
-//! The rows are those of `nvcc --help` of 13.0 and 13.5. Most options only need to be part of
-//! the key ([`Effect::Keyed`]): the dry run says what they do. The others change what has to be
-//! there after a hit, or leave nothing to cache. An option without a row is either forwarded to
-//! the host compiler, when the user asked for that, or a reason to run plain nvcc: a new option
-//! may write a file that a hit would not bring back.
+//! The rows are those of `nvcc --help` of 13.0 and 13.5. Most options only need to be part of the key ([`Effect::Keyed`]),
+//! because the dry run shows their effect. The others change which files a hit must restore, or leave nothing to cache. An
+//! option without a row is forwarded to the host compiler if the user asked for that. Otherwise the call is bypassed: a new
+//! option may write a file that a hit would not restore.
 
 // tidy: long because it is a table with a row for each of nvcc's options.
 
@@ -22,11 +21,11 @@ pub enum Takes {
 /// The effect of an option on the cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Effect {
-    /// Part of the key as it stands.
+    /// The option is part of the key as it is.
     Keyed,
     /// Changes how nvcc runs, not its results.
     Unkeyed,
-    /// `-t`: as [`Effect::Unkeyed`], and the order of a failing build's messages.
+    /// `-t`: like [`Effect::Unkeyed`], and it changes the order of a failing build's messages.
     Threads,
     /// Compile only: `-c`, `-dc`, `-dw`.
     Compile,
@@ -36,9 +35,9 @@ pub enum Effect {
     Output,
     /// `-odir`.
     OutputDirectory,
-    /// The user wants the intermediate files.
+    /// The user keeps the intermediate files.
     Keep,
-    /// And where.
+    /// The folder for the intermediate files.
     KeepDir,
     /// `-MD`.
     Depend,
@@ -52,9 +51,9 @@ pub enum Effect {
     DependPhony,
     /// `-optf`: more arguments are in a file.
     OptionsFile,
-    /// `-Xcompiler`, `-Xlinker`, `-Xarchive`: the host's options, see [`host_side_file`].
+    /// `-Xcompiler`, `-Xlinker`, `-Xarchive`: options of the host's tools, see [`host_side_file`].
     HostOptions,
-    /// Host debug information, in which the working directory stands.
+    /// Host debug information, which contains the working directory.
     HostDebug,
     /// Unknown options go to the host compiler.
     ForwardUnknown,
@@ -64,16 +63,16 @@ pub enum Effect {
     CompilerBindir,
     /// `-x`.
     Language,
-    /// Nothing to cache, or nothing we know how to: plain nvcc. The text is the reason.
+    /// There is nothing to cache, or nothing that is supported: plain nvcc runs. The text is the reason.
     Plain(&'static str),
 }
 
 /// One option.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Row {
-    /// Without dashes; nvcc takes it with one or two.
+    /// The name without dashes; nvcc accepts one or two.
     pub long: &'static str,
-    /// Without the dash; empty when there is no short form.
+    /// The short name without the dash; empty if there is none.
     pub short: &'static str,
     /// Its value.
     pub takes: Takes,
@@ -584,7 +583,7 @@ pub const TABLE: &[Row] = &[
     row("verbose", "v", Takes::Nothing, Effect::Plain("--verbose")),
     row("verbose2", "v2", Takes::Nothing, Effect::Plain("--verbose")),
     row("version", "V", Takes::Nothing, Effect::Plain("--version")),
-    row("x", "x", Takes::One, Effect::Language), // Not in --help, taken by every nvcc seen, and used by xgboost and CMake.
+    row("x", "x", Takes::One, Effect::Language), // Not in --help, but accepted by every nvcc seen, and used by xgboost and CMake.
     row("cudafe-options", "Xcudafe", Takes::List, Effect::Keyed),
     row("cicc-options", "Xcicc", Takes::List, Effect::Keyed),
     row("fatbin-options", "Xfatbin", Takes::List, Effect::Keyed),
@@ -596,7 +595,7 @@ pub const TABLE: &[Row] = &[
     ),
 ];
 
-/// An option as it was found in an argument.
+/// An option that was found in an argument.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Match<'a> {
     /// The option's row.
@@ -605,7 +604,7 @@ pub struct Match<'a> {
     pub attached: Option<&'a str>,
 }
 
-/// Finds the option that `argument` (which starts with `-`) spells.
+/// Finds the option in `argument`, which starts with `-`.
 pub fn find(argument: &str) -> Option<Match<'_>> {
     let body = argument
         .strip_prefix("--")
@@ -618,11 +617,11 @@ pub fn find(argument: &str) -> Option<Match<'_>> {
         .iter()
         .find(|row| row.long == name || (!row.short.is_empty() && row.short == name));
     if let Some(row) = exact {
-        // `-G=x` or `-c=x` is not something we know to mean anything.
+        // Arguments such as `-G=x` or `-c=x` have no known meaning.
         return (attached.is_none() || row.takes != Takes::Nothing)
             .then_some(Match { row, attached });
     }
-    // One letter with its value glued on: -Iinclude, -DX=1, -O3, -t4, -lm.
+    // One letter with its value directly behind it: -Iinclude, -DX=1, -O3, -t4, -lm.
     if argument.starts_with("--") {
         return None;
     }
@@ -637,8 +636,8 @@ pub fn find(argument: &str) -> Option<Match<'_>> {
     })
 }
 
-/// Whether a host compiler option writes a file next to the object, or reads in a way that a hit
-/// could not see; such a call is bypassed.
+/// The reason to bypass a call with this option of the host compiler: it writes a file next to the object, or reads files in
+/// a way that is not visible.
 pub fn host_side_file(option: &str) -> Option<&'static str> {
     const PREFIXES: &[(&str, &str)] = &[
         ("-fprofile", "host option -fprofile"),

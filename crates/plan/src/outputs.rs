@@ -1,9 +1,9 @@
-//! The files that a call leaves, under the names that nvcc gives them: from the command line alone, before anything is
-//! planned, fetched or written.
+//! The files that a call writes, under the names that nvcc gives them. They follow from the command line alone, before
+//! anything is planned, fetched or written.
 //!
-//! Seen on 13.0 and 13.5 with `--dryrun`: what is compiled by itself is named after its source, below `-odir`; a program
-//! is `a.out`, an archive `a.a`, device code that is linked `a_dlink.*`; a dependency file is named after `-o` or, without
-//! one, after each source. Where this differs from what nvcc does, the call does not hit as a whole, no more.
+//! Seen on 13.0 and 13.5 with `--dryrun`: a source that is compiled separately names its output, below `-odir`; a program is
+//! `a.out`, an archive `a.a`, linked device code `a_dlink.*`; a dependency file is named after `-o`, or else after each
+//! source. If nvcc uses another name, the only effect is that the call as a whole does not hit.
 
 use crate::Invocation;
 
@@ -27,7 +27,7 @@ pub struct Output {
     pub kind: OutputKind,
 }
 
-/// The last of nvcc's phases; if several are named, the first in this order.
+/// The last of nvcc's phases; if several are requested, the first in this order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Last {
     /// One file for each source, with this ending.
@@ -36,20 +36,20 @@ enum Last {
     One(&'static str, OutputKind),
 }
 
-/// Endings of what is compiled for the device.
+/// Endings of sources that are compiled for the device.
 const CUDA: &[&str] = &["cu", "cup"];
-/// Endings of what is compiled for the host alone.
+/// Endings of sources that are compiled for the host only.
 const HOST: &[&str] = &["c", "cc", "cpp", "cxx", "i", "ii", "s", "S"];
 
 impl Invocation {
-    /// Every file that the call leaves when it succeeds, but for the intermediate files of `-keep`
+    /// Every file that the call writes if it succeeds, except the intermediate files of `-keep`
     /// ([`Invocation::kept_folder`]).
     pub fn outputs(&self) -> Vec<Output> {
         let mut outputs = Vec::new();
         let last = self.last_phase();
         let folder = self.output_directory.as_deref();
         match (last, &self.output) {
-            // Several files under one name are nothing that nvcc makes.
+            // nvcc does not write several files under one name.
             (Last::Each(_), Some(named)) if self.made(last).next().is_some() => {
                 add(&mut outputs, named.clone(), OutputKind::Result);
             }
@@ -60,7 +60,7 @@ impl Invocation {
                 }
             }
             (Last::One(_, kind), Some(named)) => add(&mut outputs, named.clone(), kind),
-            // Device code alone, linked, is left where nvcc runs, whatever -odir says.
+            // Linked device code goes to nvcc's working directory, whatever -odir says.
             (Last::One(name @ ("a_dlink.cubin" | "a_dlink.fatbin"), kind), None) => {
                 add(&mut outputs, name.to_owned(), kind);
             }
@@ -80,8 +80,8 @@ impl Invocation {
         outputs
     }
 
-    /// nvcc's ending for the result of each source: `"o"`, `"ptx"`, `"cubin"`, `"fatbin"` and so on. `None` where all
-    /// sources together make one file.
+    /// nvcc's ending for the result of each source: `"o"`, `"ptx"`, `"cubin"`, `"fatbin"` and so on. `None` if all sources
+    /// together make one file.
     pub fn made_of_each(&self) -> Option<&'static str> {
         match self.last_phase() {
             Last::Each(ending) => Some(ending),
@@ -89,7 +89,7 @@ impl Invocation {
         }
     }
 
-    /// The folder in which `-keep` leaves intermediate files, whose names are the plan's; nothing without it.
+    /// The folder in which `-keep` leaves intermediate files, whose names are in the plan; `None` without it.
     pub fn kept_folder(&self) -> Option<&str> {
         let named = self.value_of("keep-dir").unwrap_or("");
         self.keeps.then(|| named.trim_end_matches('/'))
@@ -118,12 +118,12 @@ impl Invocation {
         }
     }
 
-    /// The inputs that a file of their own is made of.
+    /// The inputs that each get a file of their own.
     fn made(&self, last: Last) -> impl Iterator<Item = &String> {
         let more: &[&str] = match last {
             Last::Each("cubin") => &["ptx"],
             Last::Each("fatbin") => &["ptx", "cubin"],
-            // -dc makes objects of device code.
+            // -dc makes objects of device code too.
             Last::Each("o") => &["ptx", "cubin"],
             Last::Each(_) | Last::One(..) => &[],
         };
@@ -137,7 +137,7 @@ impl Invocation {
         })
     }
 
-    /// Whether the input goes through the preprocessor, which the dependencies come from.
+    /// Whether the input is preprocessed, so that it has dependencies.
     fn is_compiled(&self, input: &str) -> bool {
         self.asks_for("x") || is_one_of(input, CUDA) || is_one_of(input, HOST)
     }
@@ -161,7 +161,7 @@ fn within(folder: Option<&str>, name: &str) -> String {
     }
 }
 
-/// The name without folder and ending; `.cu` has nothing before its ending.
+/// The name without folder and ending; `.cu` has an empty stem.
 fn stem(path: &str) -> &str {
     without_ending(path.rsplit_once('/').map_or(path, |(_, name)| name))
 }
@@ -187,7 +187,7 @@ mod tests {
 
     #[test]
     fn names_of_each_mode() {
-        // As named by `nvcc --dryrun` of 13.5 and 13.0.
+        // The names are those of `nvcc --dryrun` of 13.5 and 13.0.
         for (line, expected) in [
             ("-c sub/b.cu", "b.o"),
             ("-c a.cu sub/b.cu -odir out/", "out/a.o out/b.o"),

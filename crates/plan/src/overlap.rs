@@ -1,27 +1,25 @@
-//! Changes to the graph that let work start before nvcc would start it, with the same bytes in
-//! the end (docs/design/overlap.md).
+//! Changes to the graph that let work start earlier than under nvcc, with the same final bytes (docs/design/overlap.md).
 //!
-//! [`split_host_compile`]: an object holds the fat binary as one `asm` block of numbers in
-//! `x.fatbin.c`. The host code is compiled to assembly against a stand-in whose block holds one
-//! comment line; when the fat binary is there, its numbers take that line's place
-//! ([`splice`]) and the text is assembled. Then ptxas and the host compiler run side by side, and
-//! a change of device code alone compiles no host code.
+//! [`split_host_compile`]: an object contains the fat binary as one `asm` block of numbers, from `x.fatbin.c`. The host code
+//! is compiled to assembly with a stand-in whose block is one comment line. When the fat binary exists, its numbers replace
+//! that line ([`splice`]) and the text is assembled. So ptxas and the host compiler run at the same time, and a change of
+//! device code alone compiles no host code.
 
 use crate::assumed::Prepared;
 use crate::gcc_options::{is_gcc, is_known};
 use crate::graph::TaskGraph;
 use crate::step::{Arg, FileId, FileKind, Part, Program, Step, Tool};
 
-/// The line that the fat binary's numbers replace. A comment to the assembler.
+/// The line that the fat binary's numbers replace. It is a comment for the assembler.
 const MARK: &str = "# the fat binary goes here";
 
-/// Splits every host compile of a graph that allows it. Gives the number of splits. `is_compiler` says whether a program
-/// is the compiler itself: another under its name may add options, or count its runs.
+/// Splits every host compile of a graph that allows it, and returns their number. `is_compiler` says whether a program is
+/// the compiler itself: another program of that name may add options, or count its runs.
 pub fn split_host_compile(graph: &mut TaskGraph, is_compiler: &dyn Fn(&str) -> bool) -> usize {
     let candidates: Vec<usize> = (0..graph.steps.len())
         .filter(|&i| is_splittable(graph, i, is_compiler))
         .collect();
-    // From the back, so that the indices before stay right.
+    // It goes backwards, so that earlier indices stay valid.
     for &at in candidates.iter().rev() {
         split(graph, at);
     }
@@ -34,10 +32,10 @@ fn is_splittable(graph: &TaskGraph, at: usize, is_compiler: &dyn Fn(&str) -> boo
         return false;
     };
     let mut words = step.args.iter().filter_map(Arg::as_text);
-    // Any other option may make a file that has the object's name, or is made in each run.
+    // Any other option may make a file that is named after the object, or one in each run.
     let can_split = |word: &str| is_known(word) && word != "-S" && !word.starts_with("-masm=");
     step.tool == Tool::HostCompile
-        // clang's assembly has no place for a comment of ours.
+        // clang's assembly does not keep the comment.
         && is_gcc(step)
         && !graph.private.is_empty()
         && !step.has_debug_information()
@@ -68,7 +66,7 @@ fn split(graph: &mut TaskGraph, at: usize) {
         let writer = graph.file(fatbin).writer.map(|w| &graph.steps[w]);
         writer.is_some_and(|w| w.args.iter().any(|a| a.as_text() == Some("--device-c")))
     };
-    // The real one goes next door, so that its place is free for the stand-in.
+    // The real one goes to another folder, so that the stand-in can have its path.
     let path = graph.file(fatbin).path.clone();
     let stand_in = graph.add_temporary(path.clone(), None);
     let name = path.rsplit('/').next().unwrap_or(&path).to_owned();
@@ -122,7 +120,7 @@ fn split(graph: &mut TaskGraph, at: usize) {
     }
     compile.raw = original.raw.replacen(" -c ", " -S ", 1);
     assemble.raw = original.raw.replacen(" -x c++ ", " -x assembler ", 1);
-    // Options that only the compiler proper reads do not matter to the assembler, but -I and -Wa count.
+    // Options that only the compiler proper reads do not matter to the assembler; -I and -Wa do.
     graph.steps[at] = compile;
     graph.insert_step(at + 1, assemble);
     graph.files[assembly.0 as usize].writer = Some(at);
@@ -174,8 +172,8 @@ pub fn splice(assembly: &[u8], fatbin: &[u8]) -> Option<Vec<u8>> {
     Some(out)
 }
 
-/// The C form's frame, without what may differ between toolkits and says nothing about code (the
-/// array's length, `#undef`s), and the lines of the block.
+/// The frame of the C form, and the lines of its block. The frame is without what may differ between toolkits and says
+/// nothing about code: the array's length, and `#undef`s.
 fn take_apart(text: &str) -> Option<(String, String)> {
     let mut frame = String::with_capacity(2048);
     let mut numbers = String::with_capacity(text.len());
@@ -228,7 +226,7 @@ mod tests {
             assembly.replace(MARK, ".quad 0x1,0x2\n.quad 0x3")
         );
         assert!(splice(assembly.as_bytes(), c_form(true).as_bytes()).is_some());
-        // 13.0 has no #undef at the end.
+        // 13.0 writes no #undef at the end.
         let old = c_form(false).replace("#undef __CUDAFATBINSECTION\n", "");
         assert!(splice(assembly.as_bytes(), old.as_bytes()).is_some());
     }

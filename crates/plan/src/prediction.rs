@@ -1,8 +1,8 @@
-//! Changes to the graph that let work start on what the last run wrote, to be confirmed by what comes
+//! Changes to the graph that let work start with what an earlier run wrote. The real results then confirm it
 //! (docs/design/overlap.md).
 //!
-//! [`predict_module_id`]: cicc reads from cudafe++ only the module id. With the id of the last
-//! time it need not wait; the id that cudafe++ then writes decides whether the result counts.
+//! [`predict_module_id`]: cicc reads only the module id from cudafe++. With the id of the last run it need not wait; the id
+//! that cudafe++ then writes decides whether the result counts.
 //!
 //! [`predict_stub`] and [`make_stub_early`]: the host compile need not wait for the stub that cicc writes.
 
@@ -10,7 +10,7 @@ use crate::assumed::{Assumed, Expected, Prepared};
 use crate::graph::TaskGraph;
 use crate::step::{Arg, FileId, Part, Tool};
 
-/// The name under which a module id is remembered: the arguments from which cudafe++ makes it.
+/// The name under which a module id is stored: the arguments from which cudafe++ makes it.
 pub fn module_id_subject(graph: &TaskGraph) -> Option<Vec<String>> {
     let step = graph.steps.iter().find(|s| s.tool == Tool::CudaFe)?;
     let one = graph
@@ -30,7 +30,7 @@ pub fn module_id_subject(graph: &TaskGraph) -> Option<Vec<String>> {
     (one && module_id_file(graph).is_some()).then_some(subject)
 }
 
-/// The module id file, where one cudafe++ writes it and ciccs read it.
+/// The module id file, if one cudafe++ writes it and ciccs read it.
 pub fn module_id_file(graph: &TaskGraph) -> Option<FileId> {
     let writer = graph.steps.iter().find(|s| s.tool == Tool::CudaFe)?;
     let read = |id: &FileId| {
@@ -46,8 +46,8 @@ pub fn module_id_file(graph: &TaskGraph) -> Option<FileId> {
         .find(|id| graph.file(*id).path.ends_with(".module_id") && read(id))
 }
 
-/// Whether an id can be the same next time: with no external function to be named after it holds
-/// cudafe++'s process id (NVCC_FACTS).
+/// Whether an id can be the same next time: without an external function to name it after, it contains cudafe++'s process
+/// id.
 pub fn is_lasting_module_id(id: &str) -> bool {
     let mut parts = id.trim_end().rsplit('_');
     let (last, before) = (
@@ -59,7 +59,7 @@ pub fn is_lasting_module_id(id: &str) -> bool {
     !(id.is_empty() || is_process && is_checksum)
 }
 
-/// Lets every cicc start on `id`, to be confirmed by what cudafe++ writes.
+/// Lets every cicc start with `id`. The id that cudafe++ writes confirms it.
 pub fn predict_module_id(graph: &mut TaskGraph, id: &str) {
     let Some(actual) = module_id_file(graph) else {
         return;
@@ -105,8 +105,8 @@ pub fn stub_file(graph: &TaskGraph) -> Option<FileId> {
     })
 }
 
-/// Lets the split host compile start on `stub`, the text of the last time, to be confirmed by what
-/// cicc writes. It then works in a folder of its own, where cicc's file does not get in its way.
+/// Lets the split host compile start with `stub`, the text of the last run. The stub that cicc writes confirms it. The host
+/// compile works in a folder of its own, where it does not find cicc's file.
 pub fn predict_stub(graph: &mut TaskGraph, stub: &str) {
     let Some(actual) = stub_file(graph) else {
         return;
@@ -131,12 +131,12 @@ pub fn predict_stub(graph: &mut TaskGraph, stub: &str) {
     graph.recount_needs();
 }
 
-/// Gives the host compile a stub of its own, in a folder where cicc's file does not get in its way.
+/// Gives the host compile a stub of its own, in a folder where it does not find cicc's file.
 fn stand_in_for_stub(graph: &mut TaskGraph, actual: FileId, at: usize) -> FileId {
     let folder = format!("{}host/", graph.private);
     let name = graph.file(actual).name().to_owned();
     let stand_in = graph.add_temporary(format!("{folder}{name}"), None);
-    // cudafe++'s output and the stub's placeholder are next to it: a quoted #include looks there first.
+    // cudafe++'s output and the stub's placeholder are in that folder too, because a quoted #include looks there first.
     let mut reads = graph.steps[at].reads.clone();
     for id in &mut reads {
         if *id == actual {
@@ -150,10 +150,10 @@ fn stand_in_for_stub(graph: &mut TaskGraph, actual: FileId, at: usize) -> FileId
     stand_in
 }
 
-/// Lets the split host compile start on a stub that a second cicc makes, which ends after its front
-/// end (`--device-syntax-only`, what nvcc's `-fdevice-syntax-only` passes on). The real cicc closes
-/// its stub only when it ends, some seconds of optimising later, and confirms it then. Costs a
-/// front end's CPU time, so it is for machines with nothing else to do.
+/// Lets the split host compile start with a stub from a second cicc, which ends after its front end (`--device-syntax-only`,
+/// what nvcc's `-fdevice-syntax-only` passes on). The real cicc finishes its stub only at its end, after some seconds of
+/// optimisation, and that stub then confirms the early one. This costs the CPU time of a front end, so it is for machines
+/// with idle processors.
 pub fn make_stub_early(graph: &mut TaskGraph) {
     let Some(actual) = stub_file(graph) else {
         return;

@@ -1,19 +1,19 @@
-//! A plan without the names of the user's folders: what goes into cudafe++, cicc and fatbinary names sources by paths
-//! that are the same in every clone (docs/keys.md, Clones).
+//! Removes the names of the user's folders from a plan: cudafe++, cicc and fatbinary get source paths that are the same in
+//! every clone (docs/keys.md, Clones).
 //!
-//! `fixed` gives a path below a folder that does not count its fixed name. cudafe++ makes the module id from the path it is
-//! told, by its own rule; so an id made from a fixed name is as unique within a link as nvcc's own.
+//! `fixed` returns the fixed name of a path below a mapped folder. cudafe++ makes the module id from the path that it gets,
+//! by its own rule. So an id that is made from a fixed name is as unique within a link as nvcc's own.
 
 use crate::graph::TaskGraph;
 use crate::step::{Arg, Part, Tool};
 
-/// Flags of cudafe++ and cicc whose value names the source.
+/// Options of cudafe++ and cicc whose value names the source.
 const SOURCE_NAMES: [&str; 2] = ["--orig_src_file_name", "--orig_src_path_name"];
 
 /// How fatbinary gets the source's name, with `-rdc` and line tables.
 const IDENT: &str = "--ident=";
 
-/// Names the source by its fixed name wherever a tool writes that name down.
+/// Replaces the source's path by its fixed name in the arguments that end up in an output.
 pub fn rename_sources(graph: &mut TaskGraph, fixed: &dyn Fn(&str) -> String) {
     for step in &mut graph.steps {
         match step.tool {

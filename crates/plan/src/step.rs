@@ -14,14 +14,14 @@ pub enum FileKind {
     Temp,
     /// Written where the user asked for it.
     Output,
-    /// Read only: it was there before.
+    /// Only read: it existed before.
     External,
 }
 
 /// A file that the plan mentions.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlanFile {
-    /// As the dry run spells it.
+    /// The path as the dry run spells it.
     pub path: String,
     /// Temp, output or external.
     pub kind: FileKind,
@@ -45,7 +45,7 @@ pub enum Tool {
     CudaFe,
     /// `cicc`: device C++ to PTX (or LTO-IR, OptiX-IR).
     Cicc,
-    /// `cicc` as far as its front end, for the stub alone (docs/design/overlap.md).
+    /// `cicc`, but only its front end, to make the stub (docs/design/overlap.md).
     EarlyStub,
     /// `ptxas`: PTX to cubin.
     Ptxas,
@@ -57,7 +57,7 @@ pub enum Tool {
     HostCompile,
     /// Host compiler with `-S`: the first half of a split host compile (docs/design/overlap.md).
     HostAssembly,
-    /// Puts the fat binary into the assembly and assembles: the second half.
+    /// Inserts the fat binary into the assembly and assembles it: the second half.
     Assemble,
     /// Host compiler as linker.
     HostLink,
@@ -96,7 +96,7 @@ impl fmt::Display for Tool {
 /// A piece of an argument.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Part {
-    /// Literal text, part of the key as it stands.
+    /// Literal text, which is part of the key as it is.
     Text(String),
     /// A file of the plan.
     File(FileId),
@@ -117,7 +117,7 @@ impl Arg {
         Self(vec![Part::File(file)])
     }
 
-    /// The literal text, if there is nothing else.
+    /// The literal text, if the argument contains no file.
     pub fn as_text(&self) -> Option<&str> {
         match self.0.as_slice() {
             [Part::Text(t)] => Some(t),
@@ -139,7 +139,7 @@ pub enum Program {
         /// The program it is asked for.
         name: String,
     },
-    /// No process: done in this one.
+    /// No program: this process does the work.
     Internal,
 }
 
@@ -152,11 +152,11 @@ pub struct Step {
     pub program: Program,
     /// Arguments after the program.
     pub args: Vec<Arg>,
-    /// Files it reads, in order of appearance, the implied ones last.
+    /// The files that it reads, in order of appearance, with the implied ones last.
     pub reads: Vec<FileId>,
     /// Files it writes.
     pub writes: Vec<FileId>,
-    /// Files that nvcc removes right before it, such as an old archive before `ar`.
+    /// Files that nvcc removes right before the step, such as an old archive before `ar`.
     pub removes: Vec<String>,
     /// The architecture it works for: `compute_90`, `sm_90`; `None` for the host.
     pub arch: Option<String>,
@@ -165,11 +165,11 @@ pub struct Step {
 }
 
 impl Step {
-    /// Whether the base names of the files it reads and writes can show in its results.
+    /// Whether the results may contain the base names of the step's files.
     ///
-    /// Seen on 13.5: cicc's do not (its stub holds the stub's path, which is handled apart);
-    /// ptxas's only with debug information; the host compiler writes its source's into the
-    /// object. For the cheap tools the question is not asked.
+    /// Seen on 13.5: cicc's results do not contain them (the path in its stub is handled separately); those of ptxas do only
+    /// with debug information; the object contains the name of the host compiler's source. For the cheap tools this is not
+    /// examined: the answer is yes.
     pub fn names_matter(&self) -> bool {
         match self.tool {
             Tool::Cicc => false,
@@ -178,7 +178,7 @@ impl Step {
         }
     }
 
-    /// Whether a flag asks for debug information or line tables, in which paths stand.
+    /// Whether an option asks for debug information or line tables, which contain paths.
     pub fn has_debug_information(&self) -> bool {
         self.args.iter().filter_map(Arg::as_text).any(|a| {
             (a.starts_with("-g") && !a.starts_with("-gno")) && a != "-g0"

@@ -1,8 +1,8 @@
-//! The files that each tool reads and writes, by role and suffix, never by position alone: 13.x added `--simt-only`
-//! after a file name, which broke every parser that counted from the end.
+//! Finds the files that each tool reads and writes, by role and suffix, never by position alone: 13.x added `--simt-only`
+//! after a file name, which broke parsers that counted from the end.
 //!
-//! Each function takes the words after the program and gives typed arguments. Toolkit quirks live here. Words without a
-//! rule are [`Unsupported`].
+//! Each function takes the words after the program and returns typed arguments. Special cases of toolkits are handled here.
+//! A word without a rule is [`Unsupported`].
 
 use crate::Unsupported;
 use crate::file_table::FileTable;
@@ -12,20 +12,20 @@ use crate::words::Word;
 /// Arguments with their files.
 #[derive(Debug, Default)]
 pub struct Typed {
-    /// After the program.
+    /// The arguments after the program.
     pub args: Vec<Arg>,
-    /// In order of appearance.
+    /// The files that are read, in order of appearance.
     pub reads: Vec<FileId>,
-    /// In order of appearance.
+    /// The files that are written, in order of appearance.
     pub writes: Vec<FileId>,
-    /// `compute_90`, `sm_90`.
+    /// The architecture: `compute_90`, `sm_90`.
     pub arch: Option<String>,
 }
 
-/// The reason of plans in which NVIDIA's HPC compiler is the host compiler.
+/// The reason for plans whose host compiler is NVIDIA's HPC compiler.
 const NVCPP: &str = "nvc++ as host compiler";
 
-/// Which tool a command is, from the program's name and, for the host compiler, its mode.
+/// Finds the tool of a command by the program's name and, for the host compiler, by its mode.
 pub fn identify(program: &Word, words: &[&str]) -> Result<Tool, Unsupported> {
     let path = match program {
         Word::Substitution(command) if command.ends_with(" -print-prog-name=ar") => {
@@ -44,7 +44,7 @@ pub fn identify(program: &Word, words: &[&str]) -> Result<Tool, Unsupported> {
         "tileiras" | "nvprune" | "bin2c" | "nvvm-prune" => {
             return Err(Unsupported::new("unknown tool", stem));
         }
-        // It is not a compiler whose line markers, messages and files between its passes are known here.
+        // Its line markers, messages and intermediate files are not known.
         "nvc++" | "nvc" | "pgc++" => return Err(Unsupported::new(NVCPP, stem)),
         _ if stem == "ar" || stem.ends_with("-ar") => Tool::Archive,
         _ if words.contains(&"-E") => Tool::Preprocess,
@@ -160,7 +160,7 @@ fn front_end(tool: Tool, words: &[&str], files: &mut FileTable) -> Result<Typed,
                 let path = value(&mut rest, word)?;
                 typed.write(files.intern(path));
             }
-            // cudafe++ gets the bare name that it writes into an #include; cicc the file.
+            // cudafe++ gets only the file name, which it writes into an #include; cicc gets the path.
             "--stub_file_name" if tool == Tool::Cicc => {
                 typed.text(word);
                 let path = value(&mut rest, word)?;
@@ -221,7 +221,7 @@ fn ptxas(words: &[&str], files: &mut FileTable) -> Result<Typed, Unsupported> {
                     .1;
                 typed.write(files.intern(path));
             }
-            // The input stands last before -o; a user's own .ptx is not written by anybody.
+            // The input is the last word before -o; no step writes a `.ptx` of the user's.
             _ if !word.starts_with('-') && (files.is_written(word) || at + 1 == end) => {
                 let file = files.intern(word);
                 typed.read(file);
@@ -278,8 +278,8 @@ fn fatbinary(words: &[&str], files: &mut FileTable) -> Result<Typed, Unsupported
     Ok(typed)
 }
 
-/// nvlink and the host linker: what earlier steps wrote is a file of the plan; the user's
-/// objects, archives and `-l` names are found out by watching the run.
+/// nvlink and the host linker: the outputs of earlier steps are files of the plan. The user's objects, archives and `-l`
+/// names are found by watching the run.
 fn linker(tool: Tool, words: &[&str], files: &mut FileTable) -> Result<Typed, Unsupported> {
     let mut typed = Typed::default();
     let mut rest = words.iter();

@@ -1,9 +1,8 @@
-//! Dry-run text → [`Transcript`]: every line is an assignment, a command, a removal or the
-//! dependency filter; any other line is [`Unsupported`].
+//! Dry-run text → [`Transcript`]: every line is an assignment, a command, a removal or the dependency filter. Any other line
+//! is [`Unsupported`].
 //!
-//! `nvcc --dryrun` writes `#$ NAME=value` lines (what it puts into the environment of the
-//! commands), then `#$ command` lines, to stderr. Warnings of nvcc itself stand between them
-//! without the prefix and are kept, because a build shows them too.
+//! `nvcc --dryrun` writes to stderr: first `#$ NAME=value` lines, which are the environment of its commands, then `#$
+//! command` lines. nvcc's own warnings are between them, without the prefix. They are kept, because a build shows them too.
 
 use crate::Unsupported;
 use crate::words::{self, Word};
@@ -20,7 +19,7 @@ pub enum PlanLine {
     },
     /// `rm FILE`: nvcc removes a stale intermediate file.
     Remove(String),
-    /// `-- Filter Dependencies -- > FILE`: nvcc itself reads the preprocessed files.
+    /// `-- Filter Dependencies -- > FILE`: nvcc reads the preprocessed files itself.
     FilterDependencies {
         /// The target of the dependency rule.
         target: String,
@@ -34,7 +33,7 @@ pub struct Transcript {
     pub environment: Vec<(String, String)>,
     /// The plan.
     pub entries: Vec<PlanLine>,
-    /// Lines without the `#$ ` prefix: nvcc's own warnings, to be shown unchanged.
+    /// Lines without the `#$ ` prefix: nvcc's own warnings, which are shown unchanged.
     pub messages: Vec<String>,
     /// Whether nvcc planned for several threads: it prints the commands in the order in which its
     /// threads took them, which differs from run to run.
@@ -99,7 +98,7 @@ impl Transcript {
         Ok(transcript)
     }
 
-    /// The value that the dry run assigned to `name`, the last one where there are several.
+    /// The value that the dry run assigned to `name`; the last one if there are several.
     pub fn variable(&self, name: &str) -> Option<String> {
         self.environment
             .iter()

@@ -1,8 +1,8 @@
-//! Splits one dry-run command the way `/bin/sh -c` would, as nvcc runs it through the shell.
+//! Splits one dry-run command as `/bin/sh -c` would, because nvcc runs it through the shell.
 //!
-//! Only what means the same to every POSIX shell is accepted: quotes, backslashes, and the one
-//! expansion nvcc itself writes (`$CICC_PATH`). Everything else a shell would act on is refused,
-//! because a guess here would build something other than what nvcc builds.
+//! Only what means the same in every POSIX shell is accepted: quotes, backslashes, and the one expansion that nvcc writes
+//! (`$CICC_PATH`). Anything else that a shell would interpret is refused: with a wrong guess, warpcc would build something
+//! else than nvcc.
 
 use std::borrow::Cow;
 use std::iter::Peekable;
@@ -15,23 +15,23 @@ use crate::Unsupported;
 pub enum Word {
     /// Plain text.
     Text(String),
-    /// `` `command args` `` that makes up the whole word: nvcc writes it for `ar` only.
+    /// `` `command args` `` as the whole word: nvcc writes it for `ar` only.
     Substitution(String),
 }
 
 /// One command line in pieces.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct CommandLine {
-    /// The words, redirections removed.
+    /// The words, without redirections.
     pub words: Vec<Word>,
-    /// Whether nvcc sends both streams to files of its own, which it does under `--threads`.
+    /// Whether nvcc redirects both streams to files of its own, as it does under `--threads`.
     pub redirected: bool,
 }
 
-/// Splits `line`; `variable` gives the value of the names that the dry run itself assigned.
+/// Splits `line`. `variable` returns the value of a name that the dry run assigned.
 ///
 /// # Errors
-/// A quote that is not closed, or anything that only a shell could resolve.
+/// A quote is not closed, or only a shell could resolve the line.
 pub fn split(
     line: &str,
     variable: impl Fn(&str) -> Option<String>,
@@ -68,7 +68,7 @@ type Refused = Cow<'static, str>;
 
 impl Splitter<'_> {
     fn run(&mut self) -> Result<(), Refused> {
-        let mut quoted = false; // Anything of the word at hand.
+        let mut quoted = false; // Whether any part of the current word was quoted.
         while let Some(c) = self.chars.next() {
             quoted = self.word.is_some() && quoted || matches!(c, '\'' | '"' | '\\');
             match c {
@@ -80,8 +80,8 @@ impl Splitter<'_> {
                     _ => return Err("a stray backslash".into()),
                 },
                 '>' => self.redirection(quoted)?,
-                // Braces are text to dash and a list to bash.
-                // `[` only globs when a `]` follows, but a false refusal costs one plain nvcc run.
+                // Braces are text for dash and a list for bash. `[` starts a pattern only if a `]` follows, but refusing it
+                // needlessly costs only one run of plain nvcc.
                 '$' | '`' | '|' | '&' | ';' | '<' | '(' | ')' | '*' | '?' | '[' | '{' | '\n' => {
                     return Err(format!("an unquoted {c}").into());
                 }
@@ -109,7 +109,7 @@ impl Splitter<'_> {
         }
     }
 
-    /// `2>file`: the digit was read as a word of its own just before.
+    /// `2>file`: the digit was just read as a word of its own.
     fn redirection(&mut self, quoted: bool) -> Result<(), Refused> {
         let is_stream = match self.word.take().as_deref() {
             None => true,
@@ -167,7 +167,7 @@ impl Splitter<'_> {
         Ok(())
     }
 
-    /// A command in backquotes that is the whole of a word in double quotes, up to the end of both.
+    /// A command in backquotes that is a whole word in double quotes, up to the end of both.
     fn substitution(&mut self) -> Result<(), Refused> {
         let mut command = String::new();
         loop {
@@ -192,7 +192,7 @@ impl Splitter<'_> {
 }
 
 fn push(line: &mut CommandLine, redirect: &mut bool, word: String) -> Result<(), &'static str> {
-    // The file that a redirection names is nvcc's own; our executor captures streams.
+    // The file of a redirection belongs to nvcc. warpcc captures the streams itself.
     if !std::mem::take(redirect) {
         line.words.push(Word::Text(word));
     } else if word.is_empty() {

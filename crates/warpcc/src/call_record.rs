@@ -409,7 +409,7 @@ fn step_counts(built: &Built) -> Vec<(String, u64)> {
             TaskOutcome::Ran | TaskOutcome::Failed(_) => "misses",
             TaskOutcome::Skipped => continue,
         };
-        if task.away {
+        if task.is_remote {
             add("remote.executed".to_owned(), 1);
         }
         if counted {

@@ -41,7 +41,7 @@ impl Interrupt {
     /// remove. Tools that hang for the time `stall` are ended.
     pub fn watch(stall: Option<Duration>) -> Arc<Self> {
         let interrupt = Arc::new(Self::default());
-        interrupt.children.limit_standstill(stall);
+        interrupt.children.limit_idle_time(stall);
         let (registered, ready) = mpsc::channel();
         let wait = {
             let interrupt = Arc::clone(&interrupt);

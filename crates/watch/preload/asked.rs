@@ -1,4 +1,4 @@
-//! Hooks of the functions that ask for something of a file or of the process that no other record holds.
+//! Hooks of functions that ask about a file or the process, and that no other record describes.
 
 use core::ffi::{CStr, c_char, c_int, c_uint, c_void};
 
@@ -13,7 +13,7 @@ type Path = *const c_char;
 type Any = *mut c_void;
 
 const X_OK: c_int = 1;
-/// Of a record of what the process was asked for: its `umask`. Other numbers are those of limits.
+/// The number of the `umask` in a record about limits. Other numbers are those of limits.
 const UMASK: u8 = 255;
 
 hook! {
@@ -57,7 +57,7 @@ hook! {
 
 const NONE: Path = core::ptr::null();
 
-/// Logs what `access` said.
+/// Logs the result of `access`.
 ///
 /// # Safety
 /// As for [`seen`].
@@ -77,7 +77,7 @@ unsafe fn may(directory: c_int, path: Path, mode: c_int, error: c_int) {
     }
 }
 
-/// Logs a look at attributes of a file, where its file system has any.
+/// Logs a look at the attributes of a file, if its file system has any.
 ///
 /// # Safety
 /// As for [`seen`].
@@ -94,7 +94,7 @@ fn limit(resource: c_int) {
     state::path(b'l', &[u8::try_from(resource).unwrap_or(UMASK)]);
 }
 
-/// Logs a file that the C library opens in a child, as it is now.
+/// Logs a file that the C library opens in a child, with its present state.
 ///
 /// # Safety
 /// As for [`seen`].
@@ -118,7 +118,7 @@ unsafe fn will_open(path: Path, flags: c_int) {
     }
 }
 
-/// Logs that a child will open files from another folder.
+/// Logs that a child will open files relative to another folder.
 fn will_move() {
     state::path(b'U', b"a child that it starts changes its working directory");
 }

@@ -1,6 +1,6 @@
 //! Hooks of the functions that start or end programs.
 //!
-//! A call that succeeds never returns, so what it will find is logged before it is made.
+//! A call that succeeds never returns, so the program that it starts is logged before the call.
 
 use core::ffi::{CStr, c_char, c_int, c_void};
 
@@ -16,7 +16,8 @@ static EXECV: Real = Real::new();
 static EXECVP: Real = Real::new();
 static EXIT: Real = Real::new();
 
-/// Looks up what a fork child of a threaded program calls: there the loader's lock may be held for ever.
+/// Finds in advance the functions that a fork child of a threaded program calls: in such a child the loader's lock may be
+/// held for ever.
 pub(crate) fn resolve_early() {
     EXECVE.get("execve\0");
     EXECV.get("execv\0");
@@ -42,8 +43,8 @@ fn candidate(path: &CStr) -> bool {
     }
 }
 
-/// Logs the search for a program as `execvp` makes it, which does not go through our hooks. Gives the length of the
-/// found path in `full`; of the name itself, where none was found.
+/// Logs the search for a program as `execvp` makes it, because that search does not call our hooks. Returns the length of
+/// the found path in `full`, or of the name itself if none was found.
 ///
 /// # Safety
 /// `name` is null or NUL-terminated.
@@ -57,7 +58,7 @@ unsafe fn search(name: Path, full: &mut [u8; LONGEST]) -> usize {
         // SAFETY: as above.
         candidate(unsafe { CStr::from_ptr(name) });
     } else {
-        // The folders that glibc uses without a PATH.
+        // These are the folders that glibc uses without a PATH.
         let path = sys::variable(b"PATH").map_or(&b"/bin:/usr/bin"[..], CStr::to_bytes);
         for directory in path.split(|byte| *byte == b':') {
             let mut end = directory.len();
@@ -81,7 +82,7 @@ unsafe fn search(name: Path, full: &mut [u8; LONGEST]) -> usize {
     plain
 }
 
-/// Logs that this process becomes `path`, does it, and takes it back if it failed.
+/// Logs that this process becomes `path`, calls the real function, and takes the record back if it failed.
 ///
 /// # Safety
 /// `path` is null or NUL-terminated.
@@ -158,7 +159,7 @@ unsafe extern "C" fn execvpe(path: Path, arguments: Any, environment: Any) -> c_
 
 type Spawn = unsafe extern "C" fn(*mut c_int, Path, Any, Any, Any, Any) -> c_int;
 
-/// Logs the program looked for, spawns it and logs the child.
+/// Logs the search for a program, spawns it and logs the child.
 ///
 /// # Safety
 /// The arguments are those of a `posix_spawn` call.
@@ -243,7 +244,7 @@ hook! {
     fn system(command: Path) -> c_int, -1, |r, e| if e == 0 && !command.is_null() { shell() };
 }
 
-/// A library that is unloaded here would not be found at the end.
+/// Logs the libraries first: one that is unloaded here would be missing at the end.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn dlclose(handle: *mut c_void) -> c_int {
     static REAL: Real = Real::new();

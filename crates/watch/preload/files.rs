@@ -1,4 +1,4 @@
-//! Hooks of the functions that open and list files and look at them.
+//! Hooks of the functions that open, list and look at files.
 
 use core::ffi::{CStr, c_char, c_int, c_uint, c_void};
 
@@ -13,13 +13,13 @@ use crate::sys::{
 type Path = *const c_char;
 type Any = *mut c_void;
 
-/// A call that opened nothing, or nothing that counts.
+/// The descriptor for a call that opened no file, or none that counts.
 pub(crate) const NO_FILE: c_int = -1;
 /// The device number of `/dev/tty`.
 const TERMINAL: u64 = 5 << 8;
 
-/// Logs the outcome of looking at `path`: `kind` if it was there, otherwise what the error says. `file` is what an
-/// `open` gave.
+/// Logs the result of a look at `path`: `kind` if the file exists, otherwise a kind that depends on the error. `file` is the
+/// descriptor that an `open` returned.
 ///
 /// # Safety
 /// `path` is what the program gave to a C library function that returned `error`.
@@ -27,11 +27,11 @@ pub(crate) unsafe fn seen(directory: c_int, path: Path, kind: u8, error: c_int, 
     let kind = match error {
         0 => kind,
         ENOENT | ENOTDIR => b'M',
-        // There, but not for this use.
+        // The file exists, but not for this use.
         EACCES | EPERM | EROFS | EISDIR | ETXTBSY | EEXIST | EINVAL | ERANGE => b'S',
-        // The name says nothing about files, or the call will be made again.
+        // The error says nothing about a file, or the program will repeat the call.
         EINTR | EBADF | EFAULT | ENAMETOOLONG | ENOSYS => return,
-        // There is no terminal: known without a file. SAFETY: the call did not fail with EFAULT.
+        // There is no terminal, which is known without a file. SAFETY: the call did not fail with EFAULT.
         ENXIO if unsafe { is_terminal(directory, path) } => return,
         _ => b'U',
     };
@@ -48,13 +48,13 @@ pub(crate) unsafe fn seen(directory: c_int, path: Path, kind: u8, error: c_int, 
     } else {
         Identity::of_open(file)
     };
-    // Writes to the program's own output are caught there.
+    // Writes to the program's own output are captured elsewhere.
     if !(kind == b'W' && file >= 0 && is_own_stream(&identity)) {
         state::file(kind, &identity, name);
     }
 }
 
-/// The name as it is logged, absolute where it is relative to an open directory; `None` where there is no name to log.
+/// The name for the log, absolute if it is relative to an open directory; `None` if there is no name to log.
 ///
 /// # Safety
 /// `path` is null or NUL-terminated.
@@ -78,7 +78,7 @@ pub(crate) unsafe fn named<'b>(
     }
 }
 
-/// Logs a look at a name itself, not at where it may lead.
+/// Logs a look at a name itself, not at the file to which it may lead.
 ///
 /// # Safety
 /// As for [`seen`].
@@ -96,11 +96,11 @@ pub(crate) unsafe fn itself(directory: c_int, path: Path, error: c_int) {
 const FOLLOW: c_int = 0;
 const NOFOLLOW: c_int = 0x100;
 
-/// Logs a `stat` of a name itself or of where it leads, as the flags of the `*at` functions say. The result for a
-/// regular file, which `read` takes from `to`, is logged too.
+/// Logs a `stat` of a name itself or of the file to which it leads, depending on the flags of the `*at` functions. The
+/// result for a regular file, which `read` takes from `to`, is logged too.
 ///
 /// # Safety
-/// As for [`seen`]; where there is no error, `to` is what `read` takes it for.
+/// As for [`seen`]; if there is no error, `to` has the type that `read` expects.
 unsafe fn looked(
     directory: c_int,
     path: Path,
@@ -135,13 +135,13 @@ pub(crate) fn listed(directory: c_int) {
 
 /// Logs that a program asked for the working directory.
 fn asked_where(error: c_int) {
-    // Told that the buffer is too short, it asks again.
+    // If the buffer is too short, the program asks again.
     if error != ERANGE {
         state::path(b'H', b"");
     }
 }
 
-/// Whether the path is the terminal's, whether or not there is one.
+/// Whether the path is the terminal's. A terminal need not exist.
 ///
 /// # Safety
 /// `path` is null or NUL-terminated.
@@ -152,7 +152,7 @@ unsafe fn is_terminal(directory: c_int, path: Path) -> bool {
         && Identity::of_path(unsafe { CStr::from_ptr(path) }).special == TERMINAL
 }
 
-/// Whether a pipe or terminal that was opened by name is what the program writes its messages to anyway.
+/// Whether the program writes its messages to this pipe or terminal anyway, although it opened it by name.
 fn is_own_stream(identity: &Identity) -> bool {
     let is = |stream: c_int| {
         let own = Identity::of_open(stream);
@@ -195,7 +195,7 @@ pub(crate) fn below<'b>(
     Some(&full[..end])
 }
 
-/// Logs an `open` that gave `file`.
+/// Logs an `open` that returned `file`.
 ///
 /// # Safety
 /// As for [`seen`].
@@ -220,10 +220,10 @@ pub(crate) unsafe fn opened(directory: c_int, path: Path, flags: c_int, error: c
     }
 }
 
-/// Logs an `fopen` that gave `stream`.
+/// Logs an `fopen` that returned `stream`.
 ///
 /// # Safety
-/// As for [`seen`]; `mode` likewise, and `stream` is null or open.
+/// As for [`seen`]; the same applies to `mode`, and `stream` is null or open.
 unsafe fn streamed(path: Path, mode: Path, error: c_int, stream: Any) {
     // SAFETY: passed on.
     unsafe {
@@ -246,8 +246,8 @@ unsafe fn streamed(path: Path, mode: Path, error: c_int, stream: Any) {
     }
 }
 
-/// Logs, before the file can be there, that it is about to be made: a process that is killed in an `open` cannot log it
-/// any more.
+/// Logs that a file is about to be created, before it can exist: a process that is killed in an `open` cannot log
+/// afterwards.
 ///
 /// # Safety
 /// `path` is null or NUL-terminated.
@@ -259,7 +259,7 @@ unsafe fn about_to_make(directory: c_int, path: Path) {
     }
 }
 
-/// As [`about_to_make`], where these flags of an `open` may make the file.
+/// Calls [`about_to_make`] if these flags of an `open` may create the file.
 ///
 /// # Safety
 /// As for [`about_to_make`].
@@ -270,10 +270,10 @@ unsafe fn about_to_open(directory: c_int, path: Path, flags: c_int) {
     }
 }
 
-/// As [`about_to_make`], where this mode of an `fopen` may make the file.
+/// Calls [`about_to_make`] if this mode of an `fopen` may create the file.
 ///
 /// # Safety
-/// As for [`about_to_make`], of both.
+/// As for [`about_to_make`], for both arguments.
 unsafe fn about_to_stream(path: Path, mode: Path) {
     // SAFETY: passed on.
     unsafe {
@@ -307,8 +307,8 @@ unsafe fn globbed(pattern: Path) {
 
 const NONE: Any = core::ptr::null_mut();
 
-// `open` takes its mode as a variable argument. Defining it with three fixed ones is sound on both
-// architectures: variable integer arguments travel in the same registers.
+// `open` takes its mode as a variable argument. A definition with three fixed arguments is sound on both architectures:
+// variable integer arguments are passed in the same registers.
 hook! {
     fn open(path: Path, flags: c_int, mode: c_uint) -> c_int, -1,
         before { about_to_open(AT_FDCWD, path, flags) }, |r, e| opened(AT_FDCWD, path, flags, e, r);

@@ -1,5 +1,5 @@
-//! The library preloaded into a tool that runs in another folder than the one that its result is to name: it says
-//! that the working directory is what `WARPCC_FOLDER` holds. Relative paths still lead to where the tool is.
+//! A library that is preloaded into a tool which runs in another folder than the one that its result must name. It reports
+//! the folder in `WARPCC_FOLDER` as the working directory. Relative paths still start from the real one.
 #![no_std]
 #![allow(unsafe_code)] // A function of the C library is replaced here.
 
@@ -21,7 +21,7 @@ fn panic(_: &core::panic::PanicInfo<'_>) -> ! {
     loop {}
 }
 
-// As in the library that watches: never called.
+// This is never called, as in the library that watches.
 core::arch::global_asm!(
     ".hidden rust_eh_personality",
     ".globl rust_eh_personality",
@@ -30,7 +30,7 @@ core::arch::global_asm!(
 );
 
 extern "C" fn start() {
-    // LLVM asks this first, and bubblewrap sets it.
+    // LLVM reads this first, and bubblewrap sets it.
     // SAFETY: runs once, before main, on the only thread.
     unsafe { unsetenv(c"PWD".as_ptr()) };
 }
@@ -39,10 +39,10 @@ extern "C" fn start() {
 #[unsafe(link_section = ".init_array")]
 static START: extern "C" fn() = start;
 
-/// `getcwd(3)` with glibc's extension: without a buffer it makes one.
+/// `getcwd(3)` with glibc's extension: without a buffer it allocates one.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn getcwd(buffer: *mut c_char, size: usize) -> *mut c_char {
-    // SAFETY: the buffer is as long as the caller says, or ours and as long as we asked for; the name ends in NUL.
+    // SAFETY: the buffer is as long as the caller says, or ours and as long as requested; the name ends in NUL.
     unsafe {
         let folder = getenv(c"WARPCC_FOLDER".as_ptr());
         if folder.is_null() {

@@ -1,4 +1,4 @@
-//! Hooks of the functions that make and remove names, read links, and ask for environment variables.
+//! Hooks of the functions that create and remove names, read links, and ask for environment variables.
 
 use core::ffi::{CStr, c_char, c_int, c_uint, c_void};
 
@@ -52,7 +52,7 @@ hook! {
     fn canonicalize_file_name(path: Path) -> Any, NONE, |r, e| resolved(path, r, e);
 }
 
-/// Logs something that came into being, or was changed, under this name.
+/// Logs that the file with this name was created or changed.
 ///
 /// # Safety
 /// As for [`seen`].
@@ -63,7 +63,7 @@ unsafe fn made(directory: c_int, path: Path, error: c_int) {
     }
 }
 
-/// Logs a name that is gone.
+/// Logs that a name was removed.
 ///
 /// # Safety
 /// As for [`seen`].
@@ -74,7 +74,7 @@ unsafe fn removed(directory: c_int, path: Path, error: c_int) {
     }
 }
 
-/// Logs a name that became another.
+/// Logs that a file was renamed.
 ///
 /// # Safety
 /// As for [`seen`].
@@ -89,7 +89,7 @@ unsafe fn renamed(from: (c_int, Path), to: (c_int, Path), error: c_int) {
 /// Logs where a link leads.
 ///
 /// # Safety
-/// As for [`seen`]; `to` holds `length` bytes where there is no error.
+/// As for [`seen`]; `to` has `length` bytes if there is no error.
 unsafe fn link_read(directory: c_int, path: Path, to: Any, length: isize, error: c_int) {
     // SAFETY: as the caller promises.
     unsafe {
@@ -109,7 +109,7 @@ unsafe fn link_read(directory: c_int, path: Path, to: Any, length: isize, error:
     }
 }
 
-/// Logs what a path was resolved to.
+/// Logs the result of resolving a path.
 ///
 /// # Safety
 /// As for [`seen`]; `to` is null or NUL-terminated.
@@ -125,7 +125,7 @@ unsafe fn resolved(path: Path, to: Any, error: c_int) {
     }
 }
 
-/// Logs that a variable was asked for, and gives it.
+/// Logs that a variable was requested, and returns it.
 ///
 /// # Safety
 /// `name` is null or NUL-terminated; `symbol` ends in NUL and names a function like `getenv`.

@@ -1,9 +1,9 @@
-//! The library preloaded into a compiler: it writes down which files the process looked for.
+//! A library that is preloaded into a compiler and logs the files that the process looks for.
 //!
 //! # The log
 //!
-//! A sequence of records, each `kind: u8, owner: u32 LE, length: u16 LE, payload, b'\n'`. `owner` is the
-//! process whose memory the record was made in: what a `vfork` child does is logged by its parent.
+//! The log is a sequence of records, each `kind: u8, owner: u32 LE, length: u16 LE, payload, b'\n'`. `owner` is the process
+//! in whose memory the record was made: the parent logs what its `vfork` child does.
 //!
 //! | kind | payload | meaning |
 //! |---|---|---|
@@ -35,23 +35,23 @@
 //! | `q` | text | as `U`, if the program is not a known one |
 //! | `U` | text | something happened that a record cannot say: do not trust the log |
 //!
-//! An identity is what `fstat` said when the file was opened, or `stat` when it was looked at: device, inode, size (u64 LE), mtime, ctime (i64 LE, in
-//! nanoseconds), mode (u32 LE), device number of a special file (u64 LE).
+//! An identity is the result of `fstat` when the file was opened, or of `stat` when it was looked at: device, inode, size
+//! (u64 LE), mtime, ctime (i64 LE, in nanoseconds), mode (u32 LE), device number of a special file (u64 LE).
 //!
-//! An image that has neither `E` nor a `P` answered by an `X`, or fewer records than `E` counts, lost
-//! records. A `P` or `N` without an `X` of the same file is a program that could not be watched (static, set-uid), and
-//! so is the program that started an `X` that was not announced.
+//! An image lost records if it has fewer than its `E` counts, or if it has neither an `E` nor a `P` that an `X` follows. If
+//! a `P` or `N` has no `X` of the same file, that program could not be watched (static, set-uid). If an `X` was not
+//! announced, the program that started it could not be watched.
 //!
 //! # How
 //!
-//! Records gather in a static buffer which goes to the log in one appending `write`, with the file
-//! opened and closed around it: no descriptor stays open that the program could close, reuse or inherit.
-//! Nothing allocates; the only lock is a bounded spin lock; `errno` is as the real function left it.
+//! Records are collected in a static buffer, which is appended to the log in one `write`. The log is opened and closed for
+//! each: no descriptor stays open that the program could close, reuse or inherit. Nothing allocates; the only lock is a
+//! bounded spin lock; `errno` stays as the real function left it.
 //!
-//! # Floor
+//! # Supported C libraries
 //!
-//! No symbol versions are recorded: the library loads on any glibc from 2.17 (2.4 in theory), older or
-//! newer than the build machine's. Real functions are found when first called, by `symbols`.
+//! No symbol versions are recorded, so the library loads with any glibc from 2.17 (2.4 in theory), older or newer than the
+//! build machine's. Real functions are found at their first call, by `symbols`.
 #![no_std]
 #![allow(unsafe_code)] // The C library's functions are replaced here: every line is an FFI boundary.
 
@@ -76,8 +76,8 @@ fn panic(_: &core::panic::PanicInfo<'_>) -> ! {
     }
 }
 
-// `core` was built to unwind and its frames name the routine that std defines. None ever runs: panics
-// end the process. By assembly, since only a local symbol is certain not to replace another library's.
+// `core` was built to unwind, and its frames name the routine that std defines. None ever runs, because panics end the
+// process. It is defined in assembly: only a local symbol is certain not to replace another library's.
 core::arch::global_asm!(
     ".hidden rust_eh_personality",
     ".globl rust_eh_personality",
@@ -85,7 +85,7 @@ core::arch::global_asm!(
     ".long 0"
 );
 
-/// The real function behind a hook, found when first needed.
+/// The real function behind a hook, found at the first call.
 pub(crate) struct Real(AtomicPtr<c_void>);
 
 impl Real {
@@ -93,7 +93,7 @@ impl Real {
         Self(AtomicPtr::new(core::ptr::null_mut()))
     }
 
-    /// `None` where this C library has no such function. `name` ends in NUL.
+    /// The function's address; `None` if this C library does not have it. `name` ends in NUL.
     pub(crate) fn get(&self, name: &'static str) -> Option<*mut c_void> {
         let known = self.0.load(Ordering::Relaxed);
         if !known.is_null() {
@@ -105,10 +105,10 @@ impl Real {
     }
 }
 
-/// Defines exported functions that call the real one and then look at what it returned.
+/// Defines exported functions that call the real one and then log its result.
 ///
-/// `fn name(args) -> type, failure, |result, error| { log }` where `error` is 0 or the errno. With `before { log }` after
-/// the failure, that is logged before the real one is called.
+/// The form is `fn name(args) -> type, failure, |result, error| { log }`, where `error` is 0 or the errno. A `before { log
+/// }` after the failure value logs before the real function is called.
 #[macro_export]
 macro_rules! hook {
     ($(fn $name:ident($($arg:ident: $type:ty),*) -> $ret:ty, $bad:expr,

@@ -1,4 +1,4 @@
-//! Hooks of the functions that speak to servers: what they answer is in no file.
+//! Hooks of the functions that talk to servers, whose answers are in no file.
 
 use core::ffi::{c_int, c_uint, c_void};
 
@@ -13,7 +13,7 @@ hook! {
         |r, e| spoken(to, length);
 }
 
-/// Logs that a program speaks to this address, whether or not anybody is there.
+/// Logs that a program talks to this address, whether or not a server answers.
 ///
 /// # Safety
 /// `to` is null or as long as `length` says.

@@ -1,4 +1,4 @@
-//! The one piece of state: the record buffer, what it already said, and whose memory it is.
+//! The only state: the record buffer, the records already made, and the process that owns it.
 
 use core::cell::UnsafeCell;
 use core::ffi::{CStr, c_char, c_int, c_void};
@@ -20,7 +20,8 @@ struct State {
     used: usize,
     /// Whether `E` was written: from then on nothing may wait in the buffer.
     ended: bool,
-    /// Hashes of records already made, by their low bits. A displaced one is merely logged again.
+    /// Hashes of the records already made, by their low bits. If one replaces another, the other record is only logged
+    /// again.
     seen: [u64; REMEMBERED],
     buffer: [u8; BUFFER],
     log: [u8; 4096],
@@ -55,11 +56,11 @@ static SHARED: Shared = Shared {
     }),
 };
 
-/// Set when the lock could not be had: the record is lost, and `E` will say so.
+/// Set when the lock could not be taken: the record is lost, and the count in `E` shows it.
 static LOST: AtomicBool = AtomicBool::new(false);
 
-/// Runs `body` with the state. Gives up after a while: the holder may be this very thread, interrupted
-/// by a signal, or a thread that a fork left behind.
+/// Runs `body` with the state. Gives up after a while: this same thread may hold the lock, interrupted by a signal, or a
+/// thread that a fork left behind.
 fn with(body: impl FnOnce(&mut State)) {
     let mut tries = 0_u32;
     while SHARED
@@ -86,10 +87,10 @@ fn with(body: impl FnOnce(&mut State)) {
 }
 
 impl State {
-    /// Reads the setting and, if there is one, says which program this is.
+    /// Reads the variable with the log's path and, if it is set, logs which program this is.
     fn begin(&mut self) {
         if !sys::has_environment() {
-            return; // Too early to know: asked again by the next call.
+            return; // It is too early to know: the next call tries again.
         }
         self.mode = Mode::Off;
         let Some(path) = sys::variable(b"WARPCC_WATCH_LOG") else {
@@ -109,10 +110,10 @@ impl State {
         head[8..].copy_from_slice(&identity.inode.to_le_bytes());
         let mut text = [0_u8; LONGEST - 16];
         let executable = sys::readlink(itself, &mut text[..LONGEST / 2]).len();
-        // Leaves the NUL that ends the executable in place.
+        // This leaves the NUL after the executable in place.
         let cwd = sys::cwd(&mut text[executable + 1..]).len();
         self.put(b'X', &head, &text[..executable + 1 + cwd]);
-        // Now, not later: a process killed before it ends must be seen to have started.
+        // This is written at once: a process that is killed before it ends must be in the log.
         self.flush();
     }
 
@@ -143,7 +144,7 @@ impl State {
         }
     }
 
-    /// Writes the buffer out. If that fails the records are gone and `E` will count more than there are.
+    /// Writes the buffer to the log. If that fails the records are lost, and `E` counts more than the log has.
     fn flush(&mut self) {
         if self.used > 0 {
             sys::append(self.log.as_ptr(), &self.buffer[..self.used]);
@@ -151,9 +152,9 @@ impl State {
         }
     }
 
-    /// Whether this record was made before; remembers it if not.
+    /// Whether this record was made before. If not, it is remembered.
     fn repeated(&mut self, kind: u8, head: &[u8], body: &[u8]) -> bool {
-        // FNV-1a: short, and spread well enough over its low bits.
+        // FNV-1a: it is short, and its low bits are spread well enough.
         let mut hash = 0xcbf2_9ce4_8422_2325_u64;
         for byte in core::iter::once(&kind).chain(head).chain(body) {
             hash = (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
@@ -168,7 +169,7 @@ impl State {
         }
     }
 
-    /// Says how many records there should be, and hands them all over.
+    /// Logs the number of records, and writes all that are left.
     fn end(&mut self) {
         if LOST.load(Ordering::Relaxed) {
             self.put(b'U', &[], b"a record was lost to a lock");
@@ -184,23 +185,23 @@ pub(crate) fn path(kind: u8, path: &[u8]) {
     with(|state| state.once(kind, &[], path));
 }
 
-/// Logs a path each time.
+/// Logs a path each time that it is passed.
 pub(crate) fn path_each(kind: u8, path: &[u8]) {
     with(|state| state.put(kind, &[], path));
 }
 
-/// Logs a file with what it was when it was opened, once for each that it was.
+/// Logs a file with its identity when it was opened, once for each identity.
 pub(crate) fn file(kind: u8, identity: &Identity, path: &[u8]) {
     with(|state| {
         state.once(kind, &identity.bytes(), path);
-        // Now, not later: what a process made that is killed before it ends must be found.
+        // This is written at once: a file must be in the log even if the process is killed before it ends.
         if kind == b'W' {
             state.flush();
         }
     });
 }
 
-/// Logs, at once, a file that is about to be made.
+/// Logs at once that a file is about to be created.
 pub(crate) fn about_to_make(path: &[u8]) {
     with(|state| {
         state.put(b'w', &[], path);
@@ -236,21 +237,21 @@ pub(crate) fn process(kind: u8, pid: u32, path: &[u8]) {
 pub(crate) fn directory_changed() {
     with(|state| {
         let mut text = [0_u8; LONGEST];
-        // Relative paths mean something else now.
+        // Relative paths mean something else from now on.
         state.seen = [0; REMEMBERED];
         if sys::pid() == state.owner {
             let cwd = sys::cwd(&mut text);
             state.put(b'C', &[], cwd);
         } else {
-            // A vfork child: the record would move its parent, which has not moved.
+            // In a vfork child the record would move the parent, which has not moved.
             state.put(b'U', &[], b"a vfork child changed its working directory");
         }
     });
 }
 
-/// The process is about to become another program, or to end without its destructors.
+/// Logs that the process is about to become another program, or to end without its destructors.
 ///
-/// In a vfork child there is nothing to do: the buffer is the parent's and outlives the child.
+/// In a vfork child nothing is done: the buffer belongs to the parent and outlives the child.
 pub(crate) fn leaving() {
     let mut own = false;
     with(|state| own = sys::pid() == state.owner);
@@ -261,7 +262,7 @@ pub(crate) fn leaving() {
     }
 }
 
-/// The destructor: as `leaving`, and whatever still comes is written at once.
+/// The destructor: like `leaving`, and later records are written at once.
 pub(crate) fn finished() {
     // SAFETY: errno is this thread's.
     let errno = unsafe { *sys::__errno_location() };
@@ -273,7 +274,7 @@ pub(crate) fn finished() {
 
 /// The constructor.
 pub(crate) fn started() {
-    // Without our lock, as for the libraries.
+    // This is called without our lock, like `libraries`.
     if symbols::main_program_has_environ() {
         path(b'J', b"");
     }
@@ -291,11 +292,11 @@ pub(crate) fn started() {
     }
 }
 
-/// In a fork child: the buffer is a copy of what the parent will write itself.
+/// In a fork child: drops the records, which the parent will write itself.
 extern "C" fn forked() {
     // SAFETY: errno is this thread's.
     let errno = unsafe { *sys::__errno_location() };
-    // This is the only thread, no matter which one held the lock.
+    // This is the only thread, whichever thread held the lock.
     SHARED.locked.store(false, Ordering::Relaxed);
     with(|state| {
         state.owner = sys::pid();
@@ -311,14 +312,14 @@ extern "C" fn forked() {
     unsafe { *sys::__errno_location() = errno };
 }
 
-/// Logs every mapped library but this one: at the start and, for what `dlopen` brought, again later.
+/// Logs every mapped library except this one: at the start, and again later for those that `dlopen` loaded.
 ///
-/// Without our lock: the loader takes its own, and the thread that holds that one may wait for ours.
+/// It runs without our lock: the loader takes its own, and the thread that holds that one may wait for ours.
 pub(crate) fn libraries() {
     extern "C" fn visit(object: *mut sys::LoadedObject, _: usize, _: *mut c_void) -> c_int {
         // SAFETY: the loader's description, valid for the call.
         let (object, name) = unsafe { (&*object, text((*object).name)) };
-        // The main program is "", the kernel's object has no slash.
+        // The main program's name is empty, and that of the kernel's object has no slash.
         if let Some(name) = name.filter(|name| name.contains(&b'/') && !ours(object)) {
             // SAFETY: the loader's names end in NUL.
             let identity = Identity::of_path(unsafe { CStr::from_ptr(object.name) });
@@ -330,7 +331,7 @@ pub(crate) fn libraries() {
     unsafe { sys::dl_iterate_phdr(visit, core::ptr::null_mut()) };
 }
 
-/// Whether this code lies in the object.
+/// Whether the object is this library.
 pub(crate) fn ours(object: &sys::LoadedObject) -> bool {
     let here = ours as *const () as usize;
     // SAFETY: the loader's table of that many headers.
@@ -344,8 +345,7 @@ pub(crate) fn ours(object: &sys::LoadedObject) -> bool {
 
 /// The bytes of a C string, unless null.
 ///
-/// # Safety
-/// Null or NUL-terminated, and not changed meanwhile.
+/// `pointer` is null or NUL-terminated, and the text does not change meanwhile.
 pub(crate) unsafe fn text<'t>(pointer: *const c_char) -> Option<&'t [u8]> {
     // SAFETY: as the caller promises.
     (!pointer.is_null()).then(|| unsafe { CStr::from_ptr(pointer) }.to_bytes())

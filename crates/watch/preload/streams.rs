@@ -1,4 +1,5 @@
-//! Hooks of the functions that read and write what is open: a write that finds no room, and a read of standard input.
+//! Hooks of the functions that read and write open files: they log a write for which there is no room, and a read of
+//! standard input.
 
 use core::ffi::{c_int, c_void};
 
@@ -22,7 +23,8 @@ hook! {
     fn fflush(stream: Any) -> c_int, -1, |r, e| written(e);
 }
 
-/// Finds the real functions: a fork child of a threaded program may call them when the loader's lock is held for ever.
+/// Finds the real functions in advance: a fork child of a threaded program may call them when the loader's lock is held for
+/// ever.
 pub(crate) fn resolve_early() {
     const NO_FILE: c_int = -1;
     let nothing = core::ptr::null_mut();
@@ -33,23 +35,23 @@ pub(crate) fn resolve_early() {
     }
 }
 
-/// Logs a write that found no room. Some tools end well all the same, with half of a file.
+/// Logs a write for which there was no room. Some tools still end with success, and with half of a file.
 fn written(error: c_int) {
     if matches!(error, ENOSPC | EDQUOT | EIO) {
         state::path(b'r', b"");
     }
 }
 
-/// Logs a read at the end of standard input, where that is empty because it is not the user's.
+/// Logs a read at the end of standard input, if that is empty because it is not the user's.
 fn read_nothing(file: c_int) {
     if file == 0 && Identity::of_open(file).special == NULL_DEVICE {
         state::path(b'i', b"");
     }
 }
 
-/// Logs that standard input was read through the C library's stream, whose reads do not pass the hooks.
+/// Logs that standard input was read through the C library's stream, whose reads do not call the hooks.
 pub(crate) fn ending() {
-    // SAFETY: the C library's own stream, which it made before any of us ran.
+    // SAFETY: the stream belongs to the C library, which made it before any other code ran.
     let at_end = unsafe { !sys::stdin.is_null() && sys::feof_unlocked(sys::stdin) != 0 };
     if at_end {
         read_nothing(0);
@@ -64,7 +66,7 @@ unsafe extern "C" fn fclose(stream: Any) -> c_int {
     };
     // SAFETY: the caller's argument, passed on to the function it meant.
     unsafe {
-        // Errors of the stream's own writes are known only in its state.
+        // Errors of the stream's own writes are recorded only in its state.
         let spoiled = !stream.is_null()
             && sys::ferror(stream) != 0
             && sys::__fwriting(stream) != 0

@@ -1,9 +1,9 @@
-//! Finds the function that a hook stands before: what `dlsym(RTLD_NEXT)` would find, without calling it.
+//! Finds the real function behind a hook: the one that `dlsym(RTLD_NEXT)` would find, without calling `dlsym`.
 //!
-//! Before glibc 2.34 `dlsym` allocates. A program with an allocator of its own, cicc for one, may call one of our
-//! hooks from inside that allocator's first call. `dlsym` would then call the allocator again, which waits for itself
-//! for ever (seen on glibc 2.31). So the tables of the loaded objects are read here. Nothing allocates, and the
-//! loader's lock is only taken where the same thread may take it twice.
+//! Before glibc 2.34 `dlsym` allocates. A program with an allocator of its own, such as cicc, may call one of our hooks in
+//! that allocator's first call. `dlsym` would then call the allocator again, which would wait for itself for ever (seen on
+//! glibc 2.31). So this module reads the tables of the loaded objects. It does not allocate, and takes the loader's lock
+//! only in a way that the same thread may repeat.
 
 use core::ffi::{c_int, c_void};
 
@@ -18,7 +18,7 @@ const DT_SYMTAB: i64 = 6;
 const DT_STRSZ: i64 = 10;
 const DT_GNU_HASH: i64 = 0x6fff_fef5;
 const DT_VERSYM: i64 = 0x6fff_fff0;
-/// In a symbol's version: there is a newer one under the same name.
+/// A bit in a symbol's version: there is a newer one under the same name.
 const HIDDEN: u16 = 0x8000;
 const FUNCTION: u8 = 2;
 
@@ -45,27 +45,27 @@ struct Tables {
     base: usize,
     symbols: *const Symbol,
     strings: *const u8,
-    /// How many bytes of names there are.
+    /// The size of the names in bytes.
     string_size: usize,
     /// The table of DT_GNU_HASH, or null.
     hashes: *const u32,
-    /// Of DT_HASH, which the tools of CUDA 13.0 and before have alone, else null.
+    /// The table of DT_HASH, or null. The tools of CUDA 13.0 and before have only this one.
     old_hashes: *const u32,
     versions: *const u16,
-    /// Whether the names are mapped together with the symbols, behind them.
+    /// Whether the names are mapped right behind the symbols.
     names_follow: bool,
 }
 
 struct Search {
-    /// Without its NUL.
+    /// The name that is searched for, without its NUL.
     name: &'static [u8],
     hash: u32,
-    /// Whether our own object has been passed.
+    /// Whether the search has passed our own object.
     behind: bool,
     found: usize,
 }
 
-/// The definition of `name`, which ends in NUL, in the first object behind ours that has one; null where none has.
+/// The definition of `name`, which ends in NUL, in the first object after ours that has one; null if none has.
 pub(crate) fn next(name: &'static str) -> *mut c_void {
     let bytes = name.as_bytes();
     let bytes = bytes.strip_suffix(b"\0").unwrap_or(bytes);
@@ -77,17 +77,17 @@ pub(crate) fn next(name: &'static str) -> *mut c_void {
         behind: false,
         found: 0,
     };
-    // SAFETY: `visit` has the signature and takes the data for what it is.
+    // SAFETY: `visit` has the signature, and the data has the type that it expects.
     unsafe { sys::dl_iterate_phdr(visit, (&raw mut search).cast()) };
     search.found as *mut c_void
 }
 
-/// Whether the main program has the list of all environment variables: it refers to `environ` under one of its names, or
+/// Whether the main program imports the list of all environment variables: it refers to `environ` under one of its names, or
 /// has its own copy of it.
 pub(crate) fn main_program_has_environ() -> bool {
     extern "C" fn first(object: *mut LoadedObject, _: usize, data: *mut c_void) -> c_int {
         const NAMES: [&[u8]; 3] = [b"environ", b"__environ", b"_environ"];
-        // SAFETY: the loader's description of an object that is loaded, and the answer that is asked for.
+        // SAFETY: `object` is the loader's description of a loaded object, and `data` is the answer's address.
         unsafe {
             let refers = |tables: Tables| NAMES.iter().any(|name| tables.names(name));
             *data.cast::<bool>() = tables(&*object).is_none_or(refers);
@@ -96,7 +96,7 @@ pub(crate) fn main_program_has_environ() -> bool {
         1
     }
     let mut refers = true;
-    // SAFETY: `first` has the signature and takes the data for what it is.
+    // SAFETY: `first` has the signature, and the data has the type that it expects.
     unsafe { sys::dl_iterate_phdr(first, (&raw mut refers).cast()) };
     refers
 }
@@ -113,10 +113,10 @@ extern "C" fn visit(object: *mut LoadedObject, _: usize, data: *mut c_void) -> c
     c_int::from(search.found != 0)
 }
 
-/// The tables of a loaded object, if it has those that are needed.
+/// The tables of a loaded object, if it has the required ones.
 ///
 /// # Safety
-/// The loader's description of an object that is loaded.
+/// `object` is the loader's description of a loaded object.
 unsafe fn tables(object: &LoadedObject) -> Option<Tables> {
     // SAFETY: the loader's table of that many headers.
     let headers =
@@ -136,7 +136,7 @@ unsafe fn tables(object: &LoadedObject) -> Option<Tables> {
     // SAFETY: the table ends in DT_NULL.
     unsafe {
         while (*entry).tag != DT_NULL {
-            // glibc writes addresses here where the file has offsets; the kernel's object keeps its offsets.
+            // glibc writes addresses here in place of the file's offsets; the kernel's object keeps its offsets.
             let value = (*entry).value;
             let address = if value < object.address {
                 value.wrapping_add(object.address)
@@ -169,12 +169,12 @@ unsafe fn tables(object: &LoadedObject) -> Option<Tables> {
 }
 
 impl Tables {
-    /// Whether the object names this symbol, as its own or as another's. Also true where that cannot be known.
+    /// Whether the object defines or uses this symbol. If that cannot be known, the answer is yes.
     ///
     /// # Safety
     /// As for [`Tables::find`].
     unsafe fn names(&self, name: &[u8]) -> bool {
-        // SAFETY: so many symbols are in the table.
+        // SAFETY: the table has that many symbols.
         unsafe {
             self.count().is_none_or(|count| {
                 (0..count).any(|index| self.is_called(&*self.symbols.add(index), name))
@@ -182,13 +182,13 @@ impl Tables {
         }
     }
 
-    /// How many symbols there are, if the tables say it.
+    /// The number of symbols, if the tables contain it.
     ///
     /// # Safety
     /// As for [`Tables::find`].
     unsafe fn count(&self) -> Option<usize> {
-        // SAFETY: the layout of DT_HASH: the number of buckets, that of symbols, the buckets, the chains.
-        // The layout of DT_GNU_HASH is as in `find`; symbols of others stand before the first that has a hash.
+        // SAFETY: DT_HASH has this layout: the number of buckets, the number of symbols, the buckets, the chains.
+        // DT_GNU_HASH has the layout described in `find`; symbols without a hash come before the first that has one.
         unsafe {
             if !self.old_hashes.is_null() {
                 return Some(*self.old_hashes.add(1) as usize);
@@ -200,11 +200,11 @@ impl Tables {
                 if first > 1 {
                     return Some(first);
                 }
-                // GNU linkers write 1 where no symbol has a hash, however many there are. The names follow.
+                // GNU linkers write 1 if no symbol has a hash, however many there are. The names follow.
                 let size = self.strings.addr().wrapping_sub(self.symbols.addr());
                 return self.names_follow.then_some(size / size_of::<Symbol>());
             };
-            // The last chain ends the table.
+            // The end of the last chain is the end of the table.
             while *table.add(buckets + index - first) & 1 == 0 {
                 index += 1;
             }
@@ -212,14 +212,14 @@ impl Tables {
         }
     }
 
-    /// The address of a function, 0 where it is not found: the version that new programs bind to, else an older one.
+    /// The address of a function, 0 if it is not found: of the version that new programs bind to, else of an older one.
     ///
     /// # Safety
-    /// The tables are a loaded object's.
+    /// The tables belong to a loaded object.
     unsafe fn find(&self, search: &Search) -> usize {
         let mut older = 0;
         if self.hashes.is_null() {
-            // SAFETY: so many symbols are in the table, and versions.
+            // SAFETY: the tables have that many symbols and versions.
             unsafe {
                 for index in 0..self.count().unwrap_or(0) {
                     let symbol = &*self.symbols.add(index);
@@ -234,7 +234,7 @@ impl Tables {
             }
             return older;
         }
-        // SAFETY: the layout of DT_GNU_HASH: four counts, a filter of words, buckets, chains that end in an odd hash.
+        // SAFETY: DT_GNU_HASH has this layout: four counts, a filter of words, buckets, and chains that end in an odd hash.
         unsafe {
             let [buckets, first, words] = [0, 1, 2].map(|at| *self.hashes.add(at) as usize);
             if buckets == 0 {
@@ -266,13 +266,13 @@ impl Tables {
     /// Whether there is a newer version of the symbol with this index.
     ///
     /// # Safety
-    /// As for [`Tables::find`]; there is such a symbol.
+    /// As for [`Tables::find`]; a symbol with this index exists.
     unsafe fn is_hidden(&self, index: usize) -> bool {
         // SAFETY: the table of versions is as long as that of symbols.
         !self.versions.is_null() && unsafe { *self.versions.add(index) } & HIDDEN != 0
     }
 
-    /// Whether the symbol is a function of that name that the object itself has.
+    /// Whether the symbol is a function of that name, defined by the object itself.
     ///
     /// # Safety
     /// As for [`Tables::find`].
@@ -290,7 +290,7 @@ impl Tables {
     /// As for [`Tables::find`].
     unsafe fn is_called(&self, symbol: &Symbol, name: &[u8]) -> bool {
         let start = symbol.name as usize;
-        // SAFETY: the name lies within the names. It ends in NUL, so the comparison ends at the first that differs.
+        // SAFETY: the name starts inside the names. It ends in NUL, so the comparison ends at the first byte that differs.
         unsafe {
             let text = self.strings.add(start);
             start < self.string_size

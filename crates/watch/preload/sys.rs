@@ -1,7 +1,7 @@
-//! The few C library functions and system calls the preloaded library itself uses.
+//! The few functions of the C library, and system calls, that the preloaded library uses.
 //!
-//! All of them exist unversioned in every glibc, which is what keeps the floor low. Files are reached with
-//! `syscall`, since `open` and its kind would be our own hooks.
+//! All of them exist without a version in every glibc, so the library works with old ones. Files are opened with `syscall`,
+//! because `open` and similar functions would call our own hooks.
 
 use core::ffi::{CStr, c_char, c_int, c_long, c_void};
 
@@ -109,7 +109,7 @@ pub(crate) const ENOSYS: c_int = 38;
 pub(crate) const ENOTSUP: c_int = 95;
 pub(crate) const EDQUOT: c_int = 122;
 
-/// A variable of the environment. Not `getenv`: that is one of our hooks.
+/// A variable of the environment. `getenv` cannot be used: it is one of our hooks.
 pub(crate) fn variable(name: &[u8]) -> Option<&'static CStr> {
     // SAFETY: the C library's list: pointers to strings that end in NUL, and a null at the end.
     unsafe {
@@ -127,13 +127,13 @@ pub(crate) fn variable(name: &[u8]) -> Option<&'static CStr> {
     }
 }
 
-/// Whether the C library knows the environment yet.
+/// Whether the C library has set the environment.
 pub(crate) fn has_environment() -> bool {
     // SAFETY: a pointer that the C library sets once at the start and programs may replace.
     unsafe { !environ.is_null() }
 }
 
-/// The identity of a file, from the kernel. All zero where the kernel gives none.
+/// The identity of a file, from the kernel; all zero if the kernel returns none.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Identity {
     pub(crate) device: u64,
@@ -146,7 +146,7 @@ pub(crate) struct Identity {
 }
 
 impl Identity {
-    /// How many bytes a record holds of it.
+    /// The size of an identity in a record, in bytes.
     pub(crate) const LENGTH: usize = 52;
 
     /// The identity of an open file.
@@ -183,12 +183,12 @@ impl Identity {
         unsafe { &*to.cast::<Stat>() }.identity(true)
     }
 
-    /// Kind, size and time in the result of `statx`.
+    /// The kind, size and time in the result of `statx`.
     ///
     /// # Safety
     /// `to` is a `struct statx`.
     pub(crate) unsafe fn of_statx(to: *mut c_void) -> Identity {
-        // SAFETY: as the caller promises; the places are the same on all architectures.
+        // SAFETY: as the caller promises; the offsets are the same on all architectures.
         unsafe {
             let at = |place: usize| to.cast::<u8>().add(place);
             let [seconds, rest] = [112, 120].map(|place| at(place));
@@ -221,7 +221,7 @@ impl Identity {
     }
 }
 
-/// `struct stat` of the kernel. Only where mode and device number stand differs between the two architectures.
+/// The kernel's `struct stat`. The two architectures differ only in the offsets of the mode and the device number.
 #[repr(C)]
 struct Stat {
     device: u64,
@@ -248,7 +248,7 @@ struct Stat {
 }
 
 impl Stat {
-    // SAFETY: numbers only.
+    // SAFETY: all fields are numbers.
     const EMPTY: Stat = unsafe { core::mem::zeroed() };
 
     fn identity(&self, known: bool) -> Identity {
@@ -269,7 +269,7 @@ impl Stat {
 }
 
 pub(crate) fn pid() -> u32 {
-    // SAFETY: takes no arguments. Not getpid(): old glibc caches it, wrongly in a vfork child.
+    // SAFETY: takes no arguments. Old glibc's getpid() caches the number, wrongly in a vfork child.
     unsafe { syscall(numbers::GETPID) as u32 }
 }
 
@@ -277,14 +277,14 @@ pub(crate) fn pid() -> u32 {
 pub(crate) fn cwd(buffer: &mut [u8]) -> &[u8] {
     // SAFETY: the kernel writes at most the length given.
     let length = unsafe { syscall(numbers::GETCWD, buffer.as_mut_ptr(), buffer.len()) };
-    // The length counts the NUL; a directory outside the root is reported as "(unreachable)…".
+    // The length includes the NUL. The kernel reports a directory outside the root as "(unreachable)…".
     match usize::try_from(length) {
         Ok(length) if length > 1 && buffer[0] == b'/' => &buffer[..length - 1],
         _ => &[],
     }
 }
 
-/// Where a link points, or an empty slice.
+/// The target of a link, or an empty slice.
 pub(crate) fn readlink<'b>(path: &CStr, buffer: &'b mut [u8]) -> &'b [u8] {
     // SAFETY: the kernel writes at most the length given.
     let length = unsafe {
@@ -315,7 +315,7 @@ pub(crate) fn executable(path: &CStr) -> c_int {
     }
 }
 
-/// Appends to the file in one write; false if not all of it went.
+/// Appends to the file in one write; returns false if not all bytes were written.
 pub(crate) fn append(path: *const u8, bytes: &[u8]) -> bool {
     // SAFETY: `path` is NUL-terminated (state copies it so), `bytes` is a slice.
     unsafe {

@@ -1,4 +1,4 @@
-//! Puts the library where a process can load it, and says which environment loads it.
+//! Writes the library to a place from which a process can load it, and makes the environment that loads it.
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -7,20 +7,20 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-/// Where the library that is loaded into a program writes what it saw.
+/// The variable with the path of the log.
 pub const LOG_VARIABLE: &str = "WARPCC_WATCH_LOG";
 
-/// The library; empty where it cannot be built (see `build.rs`).
+/// The library; empty if it cannot be built (see `build.rs`).
 static LIBRARY: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/libwarpcc_watch.so"));
 
-/// The library that tells a process of another working directory than its own, by [`FOLDER_VARIABLE`]; empty where it
-/// cannot be built.
+/// The library that reports the directory in [`FOLDER_VARIABLE`] to a process as its working directory; empty if it cannot
+/// be built.
 pub static FOLDER_LIBRARY: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/libwarpcc_folder.so"));
 
 /// The variable with that directory.
 pub const FOLDER_VARIABLE: &str = "WARPCC_FOLDER";
 
-/// The longest log path the library takes, without its NUL.
+/// The longest path of a log that the library accepts, without its NUL.
 const LONGEST_LOG: usize = 4095;
 
 /// Why a library and a log cannot be handed to a process.
@@ -38,19 +38,19 @@ pub enum Unpreloadable {
     LogPath,
 }
 
-/// Whether this build carries a library for the system it runs on.
+/// Whether this build contains a library for the system it runs on.
 #[must_use]
 pub fn available() -> bool {
     !LIBRARY.is_empty()
 }
 
-/// Whether the loader can be told of a library in `dir`.
+/// Whether the loader can load a library from `dir`.
 #[must_use]
 pub fn can_preload_from(dir: &Path) -> bool {
     dir.is_absolute() && is_plain(dir)
 }
 
-/// Whether the loader takes the path as it is.
+/// Whether the loader uses the path as it is.
 fn is_plain(path: &Path) -> bool {
     let bytes = path.as_os_str().as_bytes();
     !bytes.iter().any(|byte| b" :$\t\n\0".contains(byte))
@@ -58,10 +58,10 @@ fn is_plain(path: &Path) -> bool {
 
 /// Writes the library into `dir`, unless it is there, and returns its path.
 ///
-/// Its name holds a hash of its content, so versions do not disturb each other's running processes.
+/// Its name contains a hash of its content, so versions do not disturb each other's running processes.
 ///
 /// # Errors
-/// If it cannot be written, or there is no library for this system (`Unsupported`).
+/// The library cannot be written, or there is none for this system (`Unsupported`).
 pub fn install(dir: &Path) -> io::Result<PathBuf> {
     if !available() {
         return Err(io::Error::new(
@@ -79,7 +79,7 @@ pub fn install(dir: &Path) -> io::Result<PathBuf> {
     let temporary = temporary_name(&path);
     let written = write_new(&temporary).and_then(|()| fs::rename(&temporary, &path));
     if let Err(error) = written {
-        // Best effort: the failure to report is the one above.
+        // This is best effort: the error to report is the one above.
         let _ = fs::remove_file(&temporary);
         return Err(error);
     }
@@ -95,7 +95,7 @@ fn write_new(path: &Path) -> io::Result<()> {
     file.write_all(LIBRARY)
 }
 
-/// A name no other process or thread writes to.
+/// A name to which no other process or thread writes.
 fn temporary_name(path: &Path) -> PathBuf {
     use std::sync::atomic::{AtomicU32, Ordering};
     static NEXT: AtomicU32 = AtomicU32::new(0);
@@ -111,17 +111,17 @@ fn temporary_name(path: &Path) -> PathBuf {
     name.into()
 }
 
-/// FNV-1a, 64 bits: tells versions apart; the content itself is compared before it is trusted.
+/// FNV-1a, 64 bits: the name for a version. The content itself is compared before it is used.
 fn content_hash(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
     })
 }
 
-/// The variables that make a process load the library after whatever the user preloads.
+/// The variables that make a process load the library, after the libraries that the user preloads.
 ///
 /// # Errors
-/// If the loader or the library could not be told these paths.
+/// The loader or the library cannot take one of these paths.
 pub fn environment(
     library: &Path,
     log: &Path,

@@ -1,4 +1,4 @@
-//! Which files did a process look for? A preloaded library writes them down, this crate reads them back.
+//! Records which files a process looks for: a preloaded library writes them to a log, and this crate reads it.
 //!
 //! ```no_run
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -13,15 +13,15 @@
 //! ```
 //!
 //! Accesses that the library cannot see, and that do not set [`Observed::untracked`]:
-//! - what the C library looks up for itself: locales and message catalogues, `gconv-modules.cache`,
-//!   `/etc/localtime`, `tmpfile`, and the links along a path given to `realpath` (its result is seen);
-//! - lookups by the dynamic loader (`LD_LIBRARY_PATH` candidates, a `dlopen` that failed); libraries that
-//!   it did load are seen;
+//! - files that the C library looks up for itself: locales and message catalogues, `gconv-modules.cache`, `/etc/localtime`,
+//!   `tmpfile`, and the links along a path given to `realpath` (its result is seen);
+//! - lookups by the dynamic loader (`LD_LIBRARY_PATH` candidates, a `dlopen` that failed); the libraries that it loads are
+//!   seen;
 //! - data from an inherited descriptor; a read of an empty standard input is seen;
 //! - system calls that a dynamic program makes without the C library's wrappers (Go with cgo does), and a walk over
 //!   `environ` instead of `getenv`.
 //!
-//! A 32-bit child makes the loader complain on standard error and the log incomplete.
+//! A 32-bit child makes the loader print an error and leaves the log incomplete.
 //!
 //! The grammar of the log is described in `preload/preload.rs`.
 

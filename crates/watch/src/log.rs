@@ -1,10 +1,10 @@
-//! The grammar of the log, one record at a time.
+//! Splits a log into records.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-/// Why bytes are not a log at all.
+/// Why bytes are not a log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum LogError {
@@ -19,7 +19,7 @@ pub enum LogError {
 /// One record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Record<'l> {
-    /// The process whose memory it was made in.
+    /// The process in whose memory the record was made.
     pub(crate) owner: u32,
     pub(crate) event: Event<'l>,
 }
@@ -72,8 +72,7 @@ pub(crate) enum Event<'l> {
     Unknown(&'l [u8]),
 }
 
-/// The result of `fstat` when a program opened a file, or of `stat` when it looked at it. All zero where the call
-/// failed.
+/// The result of `fstat` when a program opened a file, or of `stat` when it looked at it; all zero if the call failed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Identity {
     /// Device number.
@@ -98,7 +97,7 @@ pub(crate) enum Access {
     Library,
     Read,
     Written,
-    /// Not opened: only looked at.
+    /// The file was only looked at, not opened.
     Looked,
 }
 
@@ -117,11 +116,11 @@ pub(crate) enum Kind {
 pub(crate) enum Way {
     /// The text of a link.
     Link,
-    /// The path without links.
+    /// The path with all links resolved.
     Resolved,
 }
 
-/// Takes one record off the front; `None` if there is no whole one.
+/// Takes one record off the front; `None` if there is no complete one.
 pub(crate) fn next<'l>(rest: &mut &'l [u8]) -> Option<Record<'l>> {
     let (header, after) = rest.split_first_chunk::<7>()?;
     let [kind, a, b, c, d, low, high] = *header;
@@ -234,7 +233,7 @@ fn number(payload: &[u8]) -> Option<(u32, &[u8])> {
     Some((u32::from_le_bytes(*number), rest))
 }
 
-/// A path as C has them; with NUL inside it is not one.
+/// A path from the bytes of a C string; `None` if there is a NUL inside.
 fn path(bytes: &[u8]) -> Option<&Path> {
     (!bytes.contains(&0)).then(|| Path::new(OsStr::from_bytes(bytes)))
 }

@@ -1,4 +1,4 @@
-//! Puts the records of all processes together, and finds out whether any are missing.
+//! Combines the records of all processes, and finds out whether any are missing.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -8,11 +8,11 @@ use crate::observed::Observed;
 use crate::path_text::PathText;
 use crate::programs::Programs;
 
-/// Reads the log of a run that began as `program`, the path that was executed. Files read by programs that
-/// are not `known`, by their executables, are listed once more in [`Observed::texts`].
+/// Reads the log of a run that began with `program`, the path that was executed. Files read by programs for whose
+/// executables `known` returns false are also listed in [`Observed::texts`].
 ///
 /// # Errors
-/// If the bytes are not a log. A log with gaps is no error: see [`Observed::untracked`].
+/// The bytes are not a log. A log with gaps is no error: see [`Observed::untracked`].
 pub fn read_log(
     bytes: &[u8],
     program: &Path,
@@ -44,7 +44,7 @@ pub fn read_log(
     Ok(reader.end())
 }
 
-/// The life of one memory image: from exec or fork to exec or exit.
+/// The events of one memory image: from exec or fork to exec or exit.
 #[derive(Default)]
 struct Image {
     program: PathBuf,
@@ -53,7 +53,7 @@ struct Image {
     ended: bool,
     /// The program that it is about to become.
     becomes: Option<PathBuf>,
-    /// Its program is known.
+    /// Whether `known` holds for its program.
     known: bool,
     /// Files that it is about to create.
     makes: BTreeSet<PathText>,
@@ -79,7 +79,7 @@ impl<'k> Reader<'k> {
     }
 
     fn untracked(&mut self, why: impl FnOnce() -> String) {
-        // The first reason is the one nearest the cause.
+        // The first reason is the closest to the cause.
         self.observed.untracked.get_or_insert_with(why);
     }
 
@@ -96,7 +96,7 @@ impl<'k> Reader<'k> {
                 self.begin(owner, executable, cwd);
             }
             Event::Forked { cwd } => {
-                // The same program, so far.
+                // The child still runs the same program.
                 self.retire(owner, false);
                 self.begin(owner, Path::new("a forked process"), cwd);
             }
@@ -123,7 +123,7 @@ impl<'k> Reader<'k> {
             return self.untracked(|| format!("process {owner} logged before it started"));
         };
         image.records = image.records.saturating_add(1);
-        // Texts compare faster than paths, and this is done for every record.
+        // Texts compare faster than paths, and this runs for every record.
         let elsewhere = image.cwd.as_os_str() != self.base.as_os_str();
         let cwd = elsewhere.then(|| image.cwd.clone());
         let absolute = |path: &Path| match &cwd {
@@ -188,7 +188,7 @@ impl<'k> Reader<'k> {
             }
             Event::Ends { count } => {
                 image.ended = true;
-                // Its own record is not in the count, and others may have come in between.
+                // The record of the end is not in the count, and others may have come in between.
                 if image.records <= count {
                     let program = image.program.clone();
                     self.untracked(|| format!("records of {} were lost", program.display()));
@@ -202,7 +202,7 @@ impl<'k> Reader<'k> {
         }
     }
 
-    /// A process starts another program, or becomes one.
+    /// Handles a process that starts another program, or becomes one.
     fn start_another(&mut self, owner: u32, event: Event<'_>) {
         let Some(image) = self.images.get_mut(&owner) else {
             return;
@@ -224,12 +224,12 @@ impl<'k> Reader<'k> {
                 }
                 self.programs.take_back(pid);
             }
-            // The others were dealt with by the callers.
+            // The callers handled the others.
             _ => {}
         }
     }
 
-    /// A file was opened or looked at.
+    /// Handles a file that was opened or looked at.
     fn file(&mut self, owner: u32, access: Access, identity: Identity, path: PathText) {
         let Some(image) = self.images.get_mut(&owner) else {
             return;
@@ -250,7 +250,7 @@ impl<'k> Reader<'k> {
         self.opened(access, identity, path);
     }
 
-    /// A path without what is there.
+    /// Handles a path without an identity.
     fn path(&mut self, owner: u32, kind: Kind, path: PathText) {
         let Some(image) = self.images.get_mut(&owner) else {
             return;
@@ -272,7 +272,7 @@ impl<'k> Reader<'k> {
         paths.insert(path);
     }
 
-    /// A program looked at what was there. `is_known`: it is one for which `known` holds.
+    /// Handles a file that exists and was looked at. `is_known`: the program is one for which `known` holds.
     fn found(&mut self, path: PathText, is_known: bool) {
         let Observed {
             found,
@@ -301,7 +301,7 @@ impl<'k> Reader<'k> {
             }
         };
         let known = files.entry(path.clone()).or_insert(identity);
-        // Unknown is what an open that gave no file leaves behind.
+        // An `open` that returned no file leaves an unknown identity.
         if known.mode == 0 {
             *known = identity;
         } else if *known != identity
@@ -318,13 +318,13 @@ impl<'k> Reader<'k> {
             Way::Resolved => (&mut self.observed.resolved, "path"),
         };
         let known = texts.entry(from.clone()).or_insert_with(|| to.to_owned());
-        // Each process has another `/proc/self`.
+        // `/proc/self` differs for each process.
         if known != to && !from.starts_with("/proc") {
             self.untracked(|| format!("the {what} {} changed while it was in use", from.display()));
         }
     }
 
-    /// Closes the image of a process, if there is one. `replaced` if a program started in its place.
+    /// Closes the image of a process, if there is one. `replaced` means that a program started in its place.
     fn retire(&mut self, owner: u32, replaced: bool) {
         let Some(image) = self.images.remove(&owner) else {
             return;

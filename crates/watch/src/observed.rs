@@ -9,19 +9,19 @@ use crate::path_text::PathText;
 
 /// Everything that the watched processes did.
 ///
-/// Paths stand as the programs spelled them. A relative one is relative to the working directory of the
-/// first process; those of processes that ran elsewhere are made absolute. A file that was missing
-/// and then made is in both sets, as is a directory that a program opened like a file in `read`.
+/// Paths are spelled as the programs spelled them. A relative path is relative to the working directory of the first
+/// process; those of processes that ran elsewhere are made absolute. A file that was missing and then created is in both
+/// sets. A directory that a program opened like a file is in `read`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Observed {
-    /// The executables of the programs started, in the order they began to log.
+    /// The executables of the programs that started, in the order in which they began to log.
     pub processes: Vec<PathText>,
-    /// The paths by which programs were started, and the executables they came to: a script's is its interpreter.
+    /// The paths by which programs were started, with the executable of each: for a script it is the interpreter.
     pub called: BTreeMap<PathText, PathBuf>,
-    /// Shared libraries they had mapped at their start or end.
+    /// Shared libraries that were mapped at the start or end of a process.
     pub libraries: BTreeMap<PathText, Identity>,
-    /// Files opened for reading, programs found among them, with each file's identity at that moment.
+    /// Files that were opened for reading, and programs that were found, each with its identity at that moment.
     pub read: BTreeMap<PathText, Identity>,
     /// Paths that were looked for and did not exist.
     pub missing: BTreeSet<PathText>,
@@ -29,7 +29,7 @@ pub struct Observed {
     pub nothing: BTreeSet<PathText>,
     /// Files opened for writing, or put in place, with each file's identity when it was opened.
     pub written: BTreeMap<PathText, Identity>,
-    /// Files that a program was about to create when it was killed. Whether it did is not known.
+    /// Files that a program was about to create when it was killed. It is not known whether it did.
     pub unfinished: BTreeSet<PathText>,
     /// For each name written or removed, the executable that did it first.
     pub writers: BTreeMap<PathText, PathBuf>,
@@ -39,39 +39,39 @@ pub struct Observed {
     pub listed: BTreeSet<PathText>,
     /// Paths that were looked at and existed, without being opened.
     pub found: BTreeSet<PathText>,
-    /// Those of [`Observed::found`] that only programs looked at for which `known` did not hold.
+    /// The paths in [`Observed::found`] at which only programs looked for which `known` did not hold.
     pub found_by_strangers: BTreeSet<PathText>,
-    /// Regular files that programs for which `known` did not hold looked at, with what they were told. Size and time of
-    /// the last change are there; a caller of `statx` learns no more.
+    /// Regular files at which programs looked for which `known` did not hold, with the result. It contains size and time of
+    /// the last change; a caller of `statx` gets no more.
     pub looked: BTreeMap<PathText, Identity>,
     /// Links that were read, with their texts.
     pub links: BTreeMap<PathText, PathBuf>,
-    /// Paths that were resolved, with what they are without links.
+    /// Paths that were resolved, with the result.
     pub resolved: BTreeMap<PathText, PathBuf>,
-    /// Environment variables asked for by name, for each executable that did.
+    /// Environment variables that were asked for by name, for each executable.
     pub variables: BTreeMap<PathBuf, BTreeSet<OsString>>,
-    /// Executables that have the list of all variables, and may look through it.
+    /// Executables that import the list of all variables, and may look through it.
     pub have_environ: BTreeSet<PathBuf>,
     /// Executables that asked for the working directory.
     pub asked_directory: BTreeSet<PathBuf>,
-    /// Paths that programs for which `known` did not hold may execute, as `access` told them.
+    /// Paths that may be executed, by the result of `access` in programs for which `known` did not hold.
     pub executable: BTreeSet<PathText>,
     /// Limits of the process that such programs asked for, by number; [`Observed::UMASK`] is its `umask`.
     pub limits: BTreeSet<u8>,
-    /// A known program asked for a moment as a date and a time. gcc and clang do so where they expand `__DATE__`,
-    /// `__TIME__` or `__TIMESTAMP__`, and nowhere else.
+    /// Whether a known program asked for a date and time in parts. gcc and clang do so only when they expand `__DATE__`,
+    /// `__TIME__` or `__TIMESTAMP__`.
     pub asked_time: bool,
-    /// A program that read standard input, where that was empty because it was not the user's.
+    /// A program that read standard input, which was empty because it was not the user's.
     pub read_input: Option<PathBuf>,
-    /// A program for one of whose writes there was no room.
+    /// A program that had no room for one of its writes.
     pub no_room: Option<PathBuf>,
-    /// Files that programs for which `known` did not hold have read: their scripts and modules.
+    /// Files that were read by programs for which `known` did not hold: their scripts and modules.
     pub texts: BTreeSet<PathText>,
     /// Why these observations may be incomplete.
     pub untracked: Option<String>,
 }
 
 impl Observed {
-    /// In [`Observed::limits`], no limit.
+    /// The number of the `umask` in [`Observed::limits`]; it is not a limit.
     pub const UMASK: u8 = 255;
 }

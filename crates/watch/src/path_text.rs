@@ -6,18 +6,18 @@ use std::ops::Deref;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
-/// A path for maps and sets of thousands. `PathBuf` compares component by component, which for the paths of one
+/// A path for maps and sets with thousands of entries. `PathBuf` compares component by component, which for the paths of one
 /// preprocessor costs more than hashing its files.
 ///
-/// Double separators and `/./` are removed, so that two spellings which `PathBuf` takes for one path are one
-/// here too. The end of a path stays as it is: `a/` and `a/.` are there only where `a` is a folder.
+/// Double separators and `/./` are removed, so that two spellings that are equal as `PathBuf` are equal here too. The end of
+/// a path stays as it is: `a/` and `a/.` exist only if `a` is a folder.
 ///
-/// Maps of these are asked by text: `map.get(path.as_os_str())`.
+/// A map with these keys is read by text: `map.get(path.as_os_str())`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PathText(Box<OsStr>);
 
 impl PathText {
-    /// Whether the path is `folder`, or below it. `folder` has no separator at its end, and none twice.
+    /// Whether the path is `folder`, or below it. `folder` has no separator at its end, and no doubled one.
     pub fn is_inside(&self, folder: &Path) -> bool {
         let folder = folder.as_os_str().as_bytes();
         let rest = self.0.as_bytes().strip_prefix(folder);
@@ -25,7 +25,7 @@ impl PathText {
     }
 }
 
-/// Takes out doubled separators and `/./`.
+/// The text without doubled separators and `/./`; `None` if there are none.
 fn plain(text: &[u8]) -> Option<Vec<u8>> {
     let is_superfluous = |at: usize| {
         let rest = &text[at..];

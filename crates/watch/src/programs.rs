@@ -1,7 +1,7 @@
-//! Which programs were announced and which really ran: what could not be watched shows as a difference.
+//! Compares the programs that were announced with those that ran: a program that could not be watched is in one list only.
 //!
-//! Programs are compared by the file that was executed, not counted. A static wrapper that becomes a watched compiler
-//! is announced once, and one program starts: the counts agree, the files do not.
+//! Programs are compared by the file that was executed, not by number. If a static wrapper becomes a watched compiler, one
+//! program is announced and one starts: the numbers agree, the files do not.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ffi::OsStr;
@@ -11,9 +11,9 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// The kernel follows this many scripts whose interpreters are scripts.
+/// The kernel follows at most this many scripts whose interpreters are scripts.
 const DEEPEST: usize = 5;
-/// The kernel reads no more of a script's first line.
+/// The kernel reads at most this many bytes of a script's first line.
 const FIRST_LINE: usize = 256;
 
 /// A program that began to log.
@@ -33,17 +33,17 @@ struct Life {
 #[derive(Default)]
 pub(crate) struct Programs {
     lives: BTreeMap<u32, Life>,
-    /// Children that the C library started itself, whose process numbers it keeps to itself.
+    /// Children that the C library started itself; it does not reveal their process numbers.
     by_library: Vec<PathBuf>,
 }
 
 impl Programs {
-    /// `pid` is about to become the program at `path`.
+    /// Notes that `pid` is about to become the program at `path`.
     pub(crate) fn announce(&mut self, pid: u32, path: PathBuf) {
         self.lives.entry(pid).or_default().announced.push_back(path);
     }
 
-    /// `pid` was made to run the program at `path`. Told by its parent, perhaps after the child's own records.
+    /// Notes that `pid` was started with the program at `path`. The parent logs this, perhaps after the child's own records.
     pub(crate) fn spawned(&mut self, pid: u32, path: PathBuf) {
         self.lives
             .entry(pid)
@@ -52,29 +52,29 @@ impl Programs {
             .push_front(path);
     }
 
-    /// The C library starts the program at `path` in a process of its own.
+    /// Notes that the C library starts the program at `path` in a process of its own.
     pub(crate) fn by_library(&mut self, path: &Path) {
         self.by_library.push(path.to_owned());
     }
 
-    /// The last announcement of `pid` came to nothing.
+    /// Removes the last announcement of `pid`, because the call failed.
     pub(crate) fn take_back(&mut self, pid: u32) {
         if let Some(life) = self.lives.get_mut(&pid) {
             life.announced.pop_back();
         }
     }
 
-    /// A program began to log.
+    /// Notes that a program began to log.
     pub(crate) fn started(&mut self, pid: u32, file: (u64, u64), executable: &Path) {
         let executable = executable.to_owned();
         let life = self.lives.entry(pid).or_default();
         life.started.push(Started { file, executable });
     }
 
-    /// Compares both.
+    /// Compares both lists.
     ///
     /// # Errors
-    /// A program that was announced did not log, or one that logged was not announced.
+    /// An announced program did not log, or a program logged that was not announced.
     pub(crate) fn settle(mut self) -> Result<BTreeMap<PathBuf, PathBuf>, String> {
         let mut called = BTreeMap::new();
         for life in self.lives.values() {
@@ -112,7 +112,7 @@ fn unannounced(started: &Started) -> String {
     format!("what started {program} could not be watched")
 }
 
-/// Whether executing `path` runs the file that `started` says it is.
+/// Whether executing `path` runs the file of `started`.
 fn runs_as(path: &Path, started: &Started) -> bool {
     let mut path = path.to_owned();
     for _ in 0..DEEPEST {
@@ -127,7 +127,7 @@ fn runs_as(path: &Path, started: &Started) -> bool {
 /// The program that a script names in its first line.
 fn interpreter(script: &Path) -> Option<PathBuf> {
     let mut line = Vec::new();
-    // Only what can be executed: opening a pipe, or reading a file of the kernel's, may wait for ever.
+    // Only executable files count: opening a pipe, or reading one of the kernel's files, may wait for ever.
     let can_run = |found: &fs::Metadata| found.is_file() && found.mode() & 0o111 != 0;
     fs::metadata(script).ok().filter(can_run)?;
     let file = fs::File::open(script).ok()?;

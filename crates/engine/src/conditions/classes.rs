@@ -21,8 +21,8 @@ const HARMLESS: [(&str, &str); 8] = [
     ("TERM", "in the terminal's key where there is a terminal"),
 ];
 
-/// Variables that change from call to call or from shell to shell. Where a program may have looked at every variable,
-/// these count only if its text mentions them.
+/// Variables that change from call to call or from shell to shell. If a program may have looked at every variable, these
+/// count only if the program's text mentions them.
 pub(crate) const VOLATILE: &[&str] = &[
     "_",
     "SHLVL",
@@ -42,13 +42,13 @@ pub(crate) const VOLATILE: &[&str] = &[
     "TERM",
 ];
 
-/// NVIDIA's programs. They ask by name, and have no list of all variables: one that has is another's program under the
-/// name.
+/// NVIDIA's programs. They ask for variables by name, and do not import the list of all variables. A program that imports it
+/// is another program of the same name.
 const NVIDIAS: &[&str] = &["nvcc", "cudafe++", "cicc", "ptxas", "fatbinary", "nvlink"];
 
-/// The compilers' and binary tools' programs that ask by name: what is left of their names without the target in
-/// front, the version behind, and the kind of linker. Most have the list of all variables, and hand it on to programs
-/// that they start.
+/// The compilers and binary tools that ask for variables by name. The names here are without the target in front, the
+/// version behind, and the kind of linker. Most import the list of all variables, and pass it on to programs that they
+/// start.
 const ASKERS: &[&str] = &[
     "gcc",
     "g++",
@@ -75,13 +75,13 @@ pub fn is_harmless(name: &OsStr) -> bool {
     is_ours(name) || HARMLESS.iter().any(|(known, _)| name == *known)
 }
 
-/// Whether we set it ourselves, for our own use.
+/// Whether warpcc sets the variable itself, for its own use.
 pub(super) fn is_ours(name: &OsStr) -> bool {
     name.as_encoded_bytes().starts_with(b"WARPCC_")
 }
 
-/// Whether a program, by the file that was executed, is one that asks for variables by name and looks at no others;
-/// `has_environ` says whether it has the list of all.
+/// Whether a program, by the file that was executed, asks for variables by name and looks at no others; `has_environ` says
+/// whether it imports the list of all variables.
 pub fn asks_by_name(executable: &Path, has_environ: bool) -> bool {
     let Some(name) = executable.file_name().and_then(OsStr::to_str) else {
         return false;
@@ -96,26 +96,24 @@ pub fn asks_by_name(executable: &Path, has_environ: bool) -> bool {
     ASKERS.contains(&name) || parts.next().is_some_and(|last| ASKERS.contains(&last))
 }
 
-/// Whether a program is one of NVIDIA's. They ask for the working directory in every run. Keys hold it where it is known to
-/// stand in what they make, and the result is searched for it elsewhere (`folder_in_result`).
+/// Whether a program is one of NVIDIA's. They ask for the working directory in every run. Where a result is known to contain
+/// the directory, the key contains it; any other result is searched for it (`folder_in_result`).
 pub fn is_nvidias(executable: &Path, has_environ: bool) -> bool {
     let name = executable.file_name().and_then(OsStr::to_str);
     !has_environ && name.is_some_and(|name| NVIDIAS.contains(&name))
 }
 
-/// Whether a program is a compiler that is known by its name, or one of its parts: what it makes of a file's path is in its results as it
-/// is, or as a module id.
+/// Whether a program is a known compiler, or a part of one: its results contain a file's path as it is, or as a module id.
 pub fn is_compiler(executable: &Path) -> bool {
     asks_by_name(executable, false) || is_nvidias(executable, false)
 }
 
-/// The volatile variables that a text mentions. `_` and the shell's level are in every text, and no text is written
-/// by them.
+/// The volatile variables that a text mentions. `_` and the shell's level are in every text, and no text depends on them.
 pub(crate) fn mentioned(text: &[u8]) -> impl Iterator<Item = &'static str> + '_ {
     let has = |word: &str| memchr::memmem::find(text, word.as_bytes()).is_some();
     VOLATILE.iter().copied().filter(move |name| match *name {
         "_" | "SHLVL" => false,
-        // `pwd`, `os.getcwd()`
+        // Calls of `pwd` and `os.getcwd()`
         "PWD" | "OLDPWD" => has("PWD") || has("pwd") || has("cwd"),
         name => has(name),
     })
@@ -159,7 +157,7 @@ pub fn seen_in(tool: Tool) -> &'static [&'static str] {
             "FINALIZER_USE_LEGACY_ELF_BUILDER",
             "OPENSSL_ia32cap",
         ],
-        // With link-time optimisation it has cicc's and ptxas' compilers in it.
+        // For link-time optimisation nvlink contains the compilers of cicc and ptxas.
         Tool::Nvlink => &[
             "AS_SECURE_LOG_FILE",
             "CAN_FINALIZE_DEBUG",

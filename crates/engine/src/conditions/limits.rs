@@ -1,4 +1,4 @@
-//! Limits of this process and its `umask`, which a program may ask for and which all that it starts inherit.
+//! The limits of this process and its `umask`, which every program that it starts inherits and may ask for.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -7,7 +7,7 @@ use rustix::process::{Resource, getrlimit};
 use serde::{Deserialize, Serialize};
 use warpcc_watch::Observed;
 
-/// As the kernel numbers them on x86-64 and aarch64.
+/// The numbers of the limits in the kernel on x86-64 and aarch64.
 const RESOURCES: [Resource; 16] = [
     Resource::Cpu,
     Resource::Fsize,
@@ -27,7 +27,7 @@ const RESOURCES: [Resource; 16] = [
     Resource::Rttime,
 ];
 
-/// A limit's number and value; `None` where the value is not known.
+/// A limit's number and value; `None` if the value is not known.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct Limit(u8, Option<[Option<u64>; 2]>);
 
@@ -53,7 +53,7 @@ impl Limits {
         Self(asked.iter().map(|number| Limit::now(*number)).collect())
     }
 
-    /// Whether all are as they were.
+    /// Whether all limits have the values that they had.
     pub(super) fn hold(&self) -> bool {
         let is_so = |limit: &Limit| limit.1.is_some() && Limit::now(limit.0) == *limit;
         self.0.iter().all(is_so)
@@ -64,7 +64,7 @@ impl Limits {
     }
 }
 
-/// Without options another for a moment, as the system call does. proc_pid_status(5).
+/// The umask from `/proc`. The system call would have to change it for a moment. proc_pid_status(5).
 fn umask() -> Option<u64> {
     let status = fs::read_to_string("/proc/self/status").ok()?;
     let mask = status

@@ -1,8 +1,9 @@
-//! Which releases of the tools the table of variables was compared with ([`seen_in`](super::seen_in)).
+//! The releases of the tools with which the table of variables was compared ([`seen_in`](super::seen_in)).
 
 use warpcc_plan::Tool;
 
-/// CUDA, major and minor. A test (`crates/warpcc/tests/soundness/variables.rs`) compares the table with those at hand.
+/// The CUDA releases, major and minor. A test (`crates/warpcc/tests/soundness/variables.rs`) compares the table with the
+/// installed ones.
 const CUDA: [(u32, u32); 8] = [
     (11, 8),
     (12, 4),
@@ -16,7 +17,7 @@ const CUDA: [(u32, u32); 8] = [
 const GCC: [u32; 2] = [11, 12];
 const CLANG: [u32; 2] = [14, 19];
 
-/// The releases of a plan's tools, as its words tell them.
+/// The releases of a plan's tools, from the arguments of its steps.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Release {
     cuda_major: Option<u32>,
@@ -26,7 +27,8 @@ pub struct Release {
 }
 
 impl Release {
-    /// From the arguments of all steps: nvcc gives the preprocessor its own version, and the front ends the host compiler's.
+    /// Reads the releases from the arguments of all steps: nvcc gives its own version to the preprocessor, and the host
+    /// compiler's to the front ends.
     pub fn from_arguments<'a>(arguments: impl Iterator<Item = &'a str>) -> Self {
         let mut release = Self::default();
         let value = |word: &str, name: &str| word.strip_prefix(name)?.parse::<u32>().ok();

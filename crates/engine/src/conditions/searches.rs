@@ -1,4 +1,4 @@
-//! Where `PATH` leads: for each program that was looked for, the files of that name in its folders, in order.
+//! Searches of `PATH`: for each program that was looked for, the files of that name in its folders, in order.
 
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
@@ -10,7 +10,7 @@ use crate::place::RunPlace;
 use crate::process::is_executable;
 use crate::search_path::FilesInPath;
 
-/// Programs looked for, and what `PATH` had of them.
+/// The programs that were looked for, and what `PATH` had for them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Searches {
     /// Names, each with the BLAKE3 of the list of files.

@@ -1,4 +1,4 @@
-//! Packs a step: the files to send, and the command that runs it there.
+//! Packs a step for another machine: the files to send, and the command to run.
 
 use std::path::Path;
 
@@ -12,10 +12,10 @@ use crate::context::RunContext;
 use crate::key::packs_directory;
 use crate::locate::Located;
 
-/// The folder of a command there, whatever it is called.
+/// The folder of a command on the other machine, by a path that is valid on each.
 const THERE: &str = "/proc/self/cwd/";
 
-/// Packs `step`; `folder` is an empty private folder. `None` where the step has to run here.
+/// Packs `step`; `folder` is an empty private folder. Returns `None` if the step must run here.
 pub fn pack(
     run: &RunContext<'_>,
     index: usize,
@@ -39,7 +39,7 @@ pub fn pack(
     }
 }
 
-/// A tool that reads what the plan says.
+/// Packs a tool that reads only the files that the plan lists.
 fn pack_tool(
     run: &RunContext<'_>,
     step: &Step,
@@ -65,7 +65,7 @@ fn pack_tool(
     builder.add_reads(step)?;
     for arg in &step.args {
         let is_file = matches!(arg.0[..], [Part::File(_)]);
-        // It makes relative names absolute with the directory that it is given.
+        // cicc makes relative names absolute with the directory that it is given.
         let before = if packs && is_file { THERE } else { "" };
         arguments.push(format!("{before}{}", names::word(run, arg)?));
     }

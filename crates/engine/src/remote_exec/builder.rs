@@ -1,5 +1,5 @@
-//! Collects a step's files for another machine: programs with the libraries they load, inputs, variables; and the
-//! observations that a run here would have made of them.
+//! Collects a step's files for another machine: programs with the libraries that they load, inputs and variables. It also
+//! collects the observations that a run here would have made.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -17,18 +17,18 @@ use crate::key::LANGUAGE_VARIABLES;
 use crate::relocate;
 use crate::traced_inputs::Seen;
 
-/// The variable that holds the digests of a program that is not sent; no tool reads it.
+/// The variable with the digests of programs that are not sent; no tool reads it.
 const PROMISED: &str = "WARPCC_PROMISED";
 
-/// A step for another machine, and what a run of it here would have seen.
+/// A step that is ready to be sent, with the observations of a run here.
 pub struct Packed {
     pub command: Command,
     pub seen: Seen,
-    /// Names in the result: there, and after a run here. In binary files both have the same length.
+    /// Pairs of names in the result: the one there, and the one of a run here. In binary files both have the same length.
     pub names: Vec<(String, String)>,
 }
 
-/// An action that is being packed.
+/// A step that is being packed.
 pub struct ActionBuilder<'w, 'a> {
     pub run: &'w RunContext<'a>,
     pub environment: Vec<(String, String)>,
@@ -36,12 +36,12 @@ pub struct ActionBuilder<'w, 'a> {
     inputs: BTreeMap<String, CommandInput>,
     /// Whether the workers have the programs at the same paths.
     installed: bool,
-    /// The digests of those programs here.
+    /// The digests of those programs on this machine.
     promised: Vec<String>,
 }
 
 impl<'w, 'a> ActionBuilder<'w, 'a> {
-    /// With the variables that every tool gets.
+    /// Starts with the variables that every tool gets.
     pub fn new(run: &'w RunContext<'a>, tool: Tool) -> Option<Self> {
         let mut environment = vec![("PATH".to_owned(), "/usr/bin:/bin".to_owned())];
         for name in LANGUAGE_VARIABLES {
@@ -59,7 +59,7 @@ impl<'w, 'a> ActionBuilder<'w, 'a> {
         })
     }
 
-    /// Adds an input; `None` where another input has the same path.
+    /// Adds an input; `None` if another input has the same path.
     pub fn put(&mut self, input: CommandInput) -> Option<()> {
         match self.inputs.entry(input.path.clone()) {
             Entry::Vacant(place) => {
@@ -70,7 +70,7 @@ impl<'w, 'a> ActionBuilder<'w, 'a> {
         }
     }
 
-    /// Adds a file that changes seldom, which the tool reads.
+    /// Adds a file that the tool reads and that seldom changes.
     pub fn add(&mut self, path: String, file: &Path, executable: bool) -> Option<()> {
         let digest = self.run.lasting_digest(file)?;
         self.seen.read.entry(file.into()).or_default();
@@ -82,8 +82,7 @@ impl<'w, 'a> ActionBuilder<'w, 'a> {
         })
     }
 
-    /// Adds what `object` loads. The loader goes along, so that the libraries do: then what a result depends on is the
-    /// same as here.
+    /// Adds the libraries that `object` loads, and their loader, so that the result depends on the same files as here.
     pub fn add_libraries(&mut self, object: &Path) -> Option<()> {
         let loaded = self.run.loaded(object)?;
         self.add("tc/ld.so".to_owned(), &loaded.loader, true)?;
@@ -93,12 +92,12 @@ impl<'w, 'a> ActionBuilder<'w, 'a> {
         Some(())
     }
 
-    /// Packs the programs although the workers have them.
+    /// Packs the programs even if the workers have them.
     pub fn pack_programs(&mut self) {
         self.installed = false;
     }
 
-    /// Adds a program; gives the words that start it there.
+    /// Adds a program; returns the arguments that start it there.
     pub fn add_program(&mut self, program: &Path) -> Option<Vec<String>> {
         if self.installed {
             return self.name_program(program);
@@ -116,7 +115,7 @@ impl<'w, 'a> ActionBuilder<'w, 'a> {
         Some(words.map(str::to_owned).into())
     }
 
-    /// Adds a program that only starts others: the result does not depend on it.
+    /// Adds a program that only starts others, so that the result does not depend on it.
     pub fn add_starter(&mut self, program: &Path) -> Option<Vec<String>> {
         let (seen, promised) = (self.seen.clone(), self.promised.clone());
         let words = self.add_program(program)?;
@@ -137,7 +136,7 @@ impl<'w, 'a> ActionBuilder<'w, 'a> {
         Some(vec![program.to_str()?.to_owned()])
     }
 
-    /// Adds what the plan says that `step` reads.
+    /// Adds the files that `step` reads according to the plan.
     pub fn add_reads(&mut self, step: &Step) -> Option<()> {
         let run = self.run;
         for &id in &step.reads {
@@ -155,14 +154,15 @@ impl<'w, 'a> ActionBuilder<'w, 'a> {
         Some(())
     }
 
-    /// Makes the tool believe that it runs in our directory, which the tool writes where it cannot be corrected;
-    /// returns the loader's words for that.
+    /// Makes the tool believe that it runs in our directory, for results in which the directory cannot be replaced
+    /// afterwards; returns the loader's arguments for that.
     pub fn stand_in(&mut self, step: &Step, folder: &Path) -> Option<[String; 2]> {
         const PLACE: &str = "tc/preload/folder.so";
         let options = self.run.options;
         let directory = relocate::directory(step, self.run.artifacts, options);
         let is_real = directory.canonicalize().ok()? == directory;
-        // Under another name for it, tools write the one or the other; a `PWD` of elsewhere they do not believe.
+        // If the directory has another name too, tools write one of the two, and they ignore a `PWD` that names another
+        // directory.
         let other_name = options.variable("PWD").map(Path::new).is_some_and(|pwd| {
             pwd != directory && pwd.canonicalize().is_ok_and(|real| real == directory)
         });
@@ -179,14 +179,15 @@ impl<'w, 'a> ActionBuilder<'w, 'a> {
         })?;
         let variable = (FOLDER_VARIABLE.to_owned(), directory.to_str()?.to_owned());
         self.environment.push(variable);
-        // Not by a variable, which a runner may keep to itself. glibc has this since 2.30.
+        // A variable would not do, because a runner may drop it. glibc has this option since 2.30.
         Some(["--preload", PLACE].map(str::to_owned))
     }
 
-    /// Closes it: `arguments` make the outputs of `step`.
+    /// Completes the step: `arguments` is the command that makes the outputs of `step`.
     pub fn close(mut self, step: &Step, arguments: Vec<String>) -> Option<Packed> {
         if !self.promised.is_empty() {
-            // With another compiler here it is another action: the cluster's results of the last one are not for it.
+            // With another compiler here the action differs, so the cluster's cached results of the last one are not used
+            // for it.
             let promised = (PROMISED.to_owned(), self.promised.join(" "));
             self.environment.push(promised);
         }

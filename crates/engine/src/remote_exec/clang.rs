@@ -1,7 +1,7 @@
-//! clang's host compile for another machine: includes are resolved here by `-frewrite-includes`, which leaves macros, columns
-//! and line markers as they are, and clang goes along with the words that its driver would give itself.
+//! Packs clang's host compile for another machine. clang resolves the includes here with `-frewrite-includes`, which keeps
+//! macros, columns and line markers as they are. clang itself is sent, with the arguments that its driver would give it.
 //!
-//! Every word has to be known to mean the same there; with any other the step stays here.
+//! Every argument must be known to mean the same there. If one is not, the step stays here.
 
 use std::fs;
 use std::path::Path;
@@ -11,18 +11,18 @@ use warpcc_cache::command::CommandInput;
 use warpcc_plan::{Arg, Step, Tool};
 
 use super::builder::{ActionBuilder, Packed};
-use super::compiler::{self, NOT_AWAY, OF_HERE, changed, words};
+use super::compiler::{self, MACHINE_SPECIFIC, STAYS_LOCAL, changed, words};
 use super::names::{self, KEEP};
 use crate::artifact::replace;
 use crate::context::RunContext;
 use crate::locate::Located;
 use crate::prefix_map::PREFIX_MAPS;
 
-/// Besides gcc's: what the depth of includes decides, which are none there.
-const OF_DEPTH: &[u8] = b"__INCLUDE_LEVEL__";
+/// Text besides [`MACHINE_SPECIFIC`] that matters: it depends on the depth of includes, and the packed text has none.
+const INCLUDE_DEPTH: &[u8] = b"__INCLUDE_LEVEL__";
 
-/// Words with a value of its own that say where to look for headers, and where this machine's folders are.
-const OF_FOLDERS: [&str; 8] = [
+/// Options with a separate value that say where to look for headers, and where this machine's folders are.
+const FOLDER_OPTIONS: [&str; 8] = [
     "-I",
     "-iquote",
     "-isystem",
@@ -33,10 +33,10 @@ const OF_FOLDERS: [&str; 8] = [
     "-resource-dir",
 ];
 
-/// The same with the value behind `=`; they count in debug information.
-const OF_DIRECTORIES: [&str; 2] = ["-fdebug-compilation-dir=", "-fcoverage-compilation-dir="];
+/// Options with a folder behind `=`; it matters only in debug information.
+const DEBUG_FOLDER_OPTIONS: [&str; 2] = ["-fdebug-compilation-dir=", "-fcoverage-compilation-dir="];
 
-/// Words with a value of its own that is no file.
+/// Options with a separate value that is no file.
 const WITH_VALUE: [&str; 12] = [
     "-D",
     "-U",
@@ -52,7 +52,7 @@ const WITH_VALUE: [&str; 12] = [
     "-tune-cpu",
 ];
 
-/// Words as they are.
+/// Options without a value.
 const PLAIN: [&str; 15] = [
     "-cc1",
     "-clear-ast-before-backend",
@@ -83,10 +83,10 @@ const FEATURES: [&str; 8] = [
     "visibility=",
 ];
 
-/// Features without a value that read, write or tell more than code.
+/// Beginnings of features without a value that read or write files, or write more than code.
 const NOT_CLANGS: [&str; 6] = ["api-notes", "embed", "sanitize", "save", "time-", "xray"];
 
-/// `None` where clang has an option that does not work elsewhere.
+/// Packs the step; `None` if clang has an option that does not work on another machine.
 pub fn pack_clang(
     run: &RunContext<'_>,
     index: usize,
@@ -106,7 +106,7 @@ pub fn pack_clang(
     let command = command(std::str::from_utf8(&ended.stderr).ok()?)?;
     let id = compiler::source_of(step)?;
     let output = names::place(run, *step.writes.first()?)?;
-    // Under the same name: the file's name is part of the object.
+    // The source keeps its name, because the object contains it.
     let source = names::place(run, id)?;
     let here = run.artifacts.path(id).to_str()?;
     let (clang, rest) = command.split_first()?;
@@ -122,7 +122,7 @@ pub fn pack_clang(
     builder.seen.merge(&seen);
     let text = fs::read(&text_file).ok()?;
     let holds = |word: &[u8]| memchr::memmem::find(&text, word).is_some();
-    if OF_HERE.iter().any(|word| holds(word)) || holds(OF_DEPTH) {
+    if MACHINE_SPECIFIC.iter().any(|word| holds(word)) || holds(INCLUDE_DEPTH) {
         return None;
     }
     let text = replace(&text, run.graph.private.as_bytes(), KEEP.as_bytes());
@@ -136,7 +136,7 @@ pub fn pack_clang(
     builder.close(step, arguments)
 }
 
-/// The one command that `clang -###` says it would run, where it has nothing else to say.
+/// The one command that `clang -###` prints, if it prints nothing else.
 fn command(said: &str) -> Option<Vec<String>> {
     let mut commands = said.lines().filter(|line| line.starts_with(" \""));
     let command = words(commands.next()?)?;
@@ -145,8 +145,8 @@ fn command(said: &str) -> Option<Vec<String>> {
     (is_known && !complains && commands.next().is_none()).then_some(command)
 }
 
-/// clang's words on the other machine, for a compile of the file that is `here`; `None` where a word may not mean the
-/// same there.
+/// clang's arguments on the other machine, for a compile of the file `here`; `None` if an argument may not mean the same
+/// there.
 fn clang_words(words: &[String], here: &str, source: &str, output: &str) -> Option<Vec<String>> {
     let mut there = Vec::new();
     let mut words = words.iter().map(String::as_str);
@@ -160,8 +160,8 @@ fn clang_words(words: &[String], here: &str, source: &str, output: &str) -> Opti
                 there.extend([word, words.next().filter(|language| *language == "c++")?]);
             }
             _ if word == here => there.push(source),
-            _ if OF_FOLDERS.contains(&word) => drop(words.next()?),
-            _ if OF_DIRECTORIES.iter().any(|of| word.starts_with(of)) => {}
+            _ if FOLDER_OPTIONS.contains(&word) => drop(words.next()?),
+            _ if DEBUG_FOLDER_OPTIONS.iter().any(|of| word.starts_with(of)) => {}
             _ if WITH_VALUE.contains(&word) => there.extend([word, words.next()?]),
             _ if PLAIN.contains(&word) || PREFIX_MAPS.iter().any(|map| word.starts_with(map)) => {
                 there.push(word);
@@ -175,7 +175,7 @@ fn clang_words(words: &[String], here: &str, source: &str, output: &str) -> Opti
                         FEATURES.iter().any(|known| feature.starts_with(known))
                     }
                     Some(feature) => {
-                        let mut not = NOT_AWAY.iter().chain(&NOT_CLANGS);
+                        let mut not = STAYS_LOCAL.iter().chain(&NOT_CLANGS);
                         !not.any(|no| feature.starts_with(no))
                     }
                     None => ["-m", "-O", "-std=", "-W", "-pedantic"]

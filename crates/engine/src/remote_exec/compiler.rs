@@ -1,4 +1,4 @@
-//! Helpers that gcc and clang share as host compilers on another machine.
+//! Functions that gcc and clang share as host compilers on another machine.
 
 use std::path::Path;
 
@@ -11,8 +11,8 @@ use crate::slot_wait::SlotWait;
 use crate::traced_inputs::Seen;
 use crate::watched_run;
 
-/// Text that means something else on another machine: a compilation's day or minute, and a precompiled header.
-pub const OF_HERE: [&[u8]; 4] = [
+/// Text with another meaning on another machine: the date or time of a compilation, and a precompiled header.
+pub const MACHINE_SPECIFIC: [&[u8]; 4] = [
     b"__DATE__",
     b"__TIME__",
     b"__TIMESTAMP__",
@@ -20,7 +20,7 @@ pub const OF_HERE: [&[u8]; 4] = [
 ];
 
 /// gcc's options `-f…` that read or write other files, or write their own value into the code.
-pub const NOT_AWAY: [&str; 21] = [
+pub const STAYS_LOCAL: [&str; 21] = [
     "auto-profile",
     "branch-probabilities",
     "callgraph-info",
@@ -54,7 +54,7 @@ pub fn is_clang(program: &Path) -> bool {
     name.is_some_and(|name| name.starts_with("clang"))
 }
 
-/// Runs the host compiler for an answer.
+/// Runs the host compiler to ask it something.
 pub fn ask(
     run: &RunContext<'_>,
     index: usize,
@@ -76,7 +76,7 @@ pub fn source_of(step: &Step) -> Option<FileId> {
     sources.next()
 }
 
-/// The step with its words changed: what it does, what it reads, where it writes.
+/// A copy of the step with changed arguments, inputs and outputs.
 pub fn changed(
     step: &Step,
     to: &Path,
@@ -94,8 +94,8 @@ pub fn changed(
     Some(changed)
 }
 
-/// The words of a line: between double quotes where they hold more than letters, with backslashes before what a shell
-/// would take otherwise.
+/// The words of a line. A word that contains more than letters is between double quotes, with backslashes before the
+/// characters that a shell would interpret.
 pub fn words(line: &str) -> Option<Vec<String>> {
     let mut words = Vec::new();
     let mut rest = line.trim().chars().peekable();

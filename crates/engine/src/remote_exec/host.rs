@@ -1,9 +1,10 @@
-//! The host compile for another machine: includes are resolved here, and the compiler proper and the assembler go along.
+//! Packs gcc's host compile for another machine: the includes are resolved here, and the compiler proper and the assembler
+//! are sent.
 //!
-//! `-fdirectives-only` leaves macros and columns as they are; after a full expansion gcc's code without optimization
-//! has other `nop`s. The driver is asked with `-###` for the commands that it would start, so that its specs,
-//! `-march=native` and the folders of its installation count. [`super::clang`] does the same for clang; with any other
-//! compiler the step stays here.
+//! `-fdirectives-only` keeps macros and columns as they are; after a full expansion, gcc's code without optimization
+//! contains other `nop`s. The driver prints with `-###` the commands that it would start, so that its specs, `-march=native`
+//! and the folders of its installation count. [`super::clang`] does the same for clang. With any other compiler the step
+//! stays here.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,7 +14,7 @@ use warpcc_cache::command::CommandInput;
 use warpcc_plan::{Arg, Part, Step, Tool};
 
 use super::builder::{ActionBuilder, Packed};
-use super::compiler::{self, NOT_AWAY, OF_HERE, changed, words};
+use super::compiler::{self, MACHINE_SPECIFIC, STAYS_LOCAL, changed, words};
 use super::names::{self, KEEP, MARK};
 use crate::artifact::replace;
 use crate::context::RunContext;
@@ -26,11 +27,11 @@ fn place(name: &str) -> String {
     format!("{MARK}/host/{name}")
 }
 
-/// The names of these files.
+/// The names of a host compile's own files.
 const SOURCE: &str = "in.ii";
 const ASSEMBLY: &str = "out.s";
 
-/// `None` where the compiler is not gcc, or has an option that does not work elsewhere.
+/// Packs the step; `None` if the compiler is not gcc, or has an option that does not work on another machine.
 pub fn pack_gcc(
     run: &RunContext<'_>,
     index: usize,
@@ -40,7 +41,8 @@ pub fn pack_gcc(
 ) -> Option<Packed> {
     let mut builder = ActionBuilder::new(run, step.tool)?;
     let source = folder.join(SOURCE);
-    // It asks for the file only whether it is there; and what cannot go is known before the long part.
+    // For `-###` the file only has to exist. This order finds out before the long preprocessing whether the step must stay
+    // here.
     fs::write(&source, "").ok()?;
     let (ended, seen) = compiler::ask(run, index, &asking(step, &source)?, program)?;
     builder.seen.merge(&seen);
@@ -54,7 +56,7 @@ pub fn pack_gcc(
     }
     builder.seen.merge(&seen);
     let text = fs::read(&source).ok()?;
-    if OF_HERE
+    if MACHINE_SPECIFIC
         .iter()
         .any(|word| memchr::memmem::find(&text, word).is_some())
     {
@@ -79,7 +81,7 @@ pub fn pack_gcc(
     builder.close(step, arguments)
 }
 
-/// Packs the programs; returns the words of the command to run on the other machine.
+/// Packs the programs; returns the command to run on the other machine.
 fn host_commands(
     run: &RunContext<'_>,
     builder: &mut ActionBuilder<'_, '_>,
@@ -114,13 +116,13 @@ fn host_commands(
 fn preprocessing(step: &Step, to: &Path) -> Option<Step> {
     let change = |text: &str| matches!(text, "-c" | "-S").then_some("-E");
     let mut changed = changed(step, to, change)?;
-    // The second option makes it look for precompiled headers, as a compilation does.
+    // The second option makes gcc look for precompiled headers, as in a compilation.
     let options = ["-fdirectives-only", "-fpch-preprocess"];
     changed.args.splice(0..0, options.map(Arg::text));
     Some(changed)
 }
 
-/// The step that would compile the preprocessed text. It is only asked for its commands, never run.
+/// A step that would compile the preprocessed text. It is never run: the driver only prints its commands.
 fn asking(step: &Step, source: &Path) -> Option<Step> {
     let change = |text: &str| (text == "c++").then_some("c++-cpp-output");
     let to = source.with_extension("o");
@@ -136,7 +138,7 @@ fn asking(step: &Step, source: &Path) -> Option<Step> {
     Some(changed)
 }
 
-/// The programs that a driver would start, with their words.
+/// The programs that a driver would start, with their arguments.
 #[derive(Debug, PartialEq, Eq)]
 struct Commands {
     compiler: Vec<String>,
@@ -164,13 +166,13 @@ impl Commands {
     }
 }
 
-/// cc1plus's words on the other machine; `None` where a word may not mean the same there.
+/// cc1plus's arguments on the other machine; `None` if an argument may not mean the same there.
 fn compiler_words(words: &[String], source: &str, output: &str) -> Option<Vec<String>> {
     let mut there = Vec::new();
     let mut words = words.iter().map(String::as_str);
     while let Some(word) = words.next() {
         match word {
-            // Names of files next to the output, which were not asked for.
+            // These are names for files next to the output, which were not requested.
             "-dumpbase" | "-dumpbase-ext" | "-dumpdir" | "-auxbase" | "-auxbase-strip" => {
                 words.next()?;
                 continue;
@@ -190,16 +192,16 @@ fn compiler_words(words: &[String], source: &str, output: &str) -> Option<Vec<St
                 there.push(source.to_owned());
                 continue;
             }
-            // Ubuntu's driver gives it with preprocessed text too, where the definition stands already.
+            // Ubuntu's driver also passes this option with preprocessed text, which already contains the definition.
             _ if word.starts_with("-D_FORTIFY_SOURCE=") => {}
-            // Names that are only compared with others.
+            // These names are only compared with others.
             _ if PREFIX_MAPS.iter().any(|map| word.starts_with(map)) => {}
             _ if word.contains(['/', '@']) => return None,
             _ => {
                 let of = |start: &str| word.strip_prefix(start);
                 let feature = of("-fno-").or_else(|| of("-f"));
                 let may = match feature {
-                    Some(feature) => !NOT_AWAY.iter().any(|no| feature.starts_with(no)),
+                    Some(feature) => !STAYS_LOCAL.iter().any(|no| feature.starts_with(no)),
                     None => ["-m", "-O", "-std=", "-W", "-pedantic", "--param="]
                         .iter()
                         .any(|start| word.starts_with(start)),
@@ -214,7 +216,7 @@ fn compiler_words(words: &[String], source: &str, output: &str) -> Option<Vec<St
     Some(there)
 }
 
-/// Whether cc1plus is to warn of misleading indentation.
+/// Whether cc1plus must warn of misleading indentation.
 fn looks_at_indentation(words: &[String]) -> bool {
     let has = |wanted: &str| words.iter().any(|word| word == wanted);
     let names = |word: &&String| word.starts_with("-W") && word.contains(INDENTATION);
@@ -225,13 +227,13 @@ fn looks_at_indentation(words: &[String]) -> bool {
     }
 }
 
-/// The only warning for which gcc reads the source again, in columns as people see them. It does not once it has seen a line
-/// marker (`seen_line_directive` in gcc's `c-indentation.cc`, since gcc 6): the file may have been made of another.
+/// The only warning for which gcc reads the source again, to count visual columns. gcc does not do that after a line marker
+/// (`seen_line_directive` in gcc's `c-indentation.cc`, since gcc 6), because the file may have been generated.
 const INDENTATION: &str = "misleading-indentation";
 
-/// Whether a compilation of `source` itself, whose preprocessed form is `text`, comes upon a line marker before any code, as
-/// that of `text` does. cudafe++'s output begins with one; a person's file does not, nor may one that an option includes
-/// before it.
+/// Whether a compilation of `source` itself, whose preprocessed form is `text`, meets a line marker before any code, as a
+/// compilation of `text` does. cudafe++'s output begins with one. A file that a person wrote does not, and neither may a
+/// file that an option includes before it.
 fn begins_with_a_marker(text: &[u8], source: &str) -> bool {
     let own = format!("\n# 1 \"{source}\"\n# ");
     let Some(at) = memchr::memmem::find(text, own.as_bytes()) else {
@@ -243,7 +245,7 @@ fn begins_with_a_marker(text: &[u8], source: &str) -> bool {
     let brings_no_code = |marker: &[u8]| {
         let mut parts = marker.split(|&b| b == b'"').skip(1);
         let (name, flags) = (parts.next().unwrap_or(b""), parts.next().unwrap_or(b""));
-        // In system headers nothing is warned of.
+        // gcc gives no warnings for system headers.
         name.starts_with(b"<")
             || name == source.as_bytes()
             || flags.ends_with(b" 3")
@@ -252,13 +254,14 @@ fn begins_with_a_marker(text: &[u8], source: &str) -> bool {
     code.first().is_some_and(u8::is_ascii_digit) && markers.all(brings_no_code)
 }
 
-/// The assembler's words there.
+/// The assembler's arguments on the other machine.
 fn assembler_words(words: &[String], source: &str, output: &str) -> Option<Vec<String>> {
     let mut there = Vec::new();
     let mut words = words.iter().map(String::as_str);
     while let Some(word) = words.next() {
         match word {
-            // The files that it would look for are not on the other machine: it fails there, and runs here.
+            // Files that the assembler would look for are not on the other machine: it then fails there, and the step runs
+            // here.
             "-I" => drop(words.next()?),
             "-o" => {
                 words.next()?;
@@ -273,7 +276,7 @@ fn assembler_words(words: &[String], source: &str, output: &str) -> Option<Vec<S
     Some(there)
 }
 
-/// As a shell takes them for what they are.
+/// Quotes the words for a shell.
 fn quoted(words: &[String]) -> String {
     let quoted = words
         .iter()
@@ -306,7 +309,7 @@ mod tests {
         assert_eq!(Commands::read(&format!("{SAID} /x/collect2 -o a\n")), None);
     }
 
-    /// Ubuntu 24.04's gcc 13 hardens by default, and says so here.
+    /// Ubuntu 24.04's gcc 13 hardens by default, and prints it here.
     #[test]
     fn hardening_options_of_distributions_may_leave() {
         let said = " /usr/libexec/gcc/x86_64-linux-gnu/13/cc1plus -fpreprocessed in.ii \"-D_FORTIFY_SOURCE=3\" -quiet \
@@ -382,7 +385,7 @@ mod tests {
         assert!(begins(&format!("{head}{marked}")));
         assert!(!begins(&format!("{head}# 1 \"/k/x.cpp\"\nint a;\n")));
         assert!(!begins(&format!("{head}# 1 \"/k/x.cpp\"\n# pragma x\n")));
-        // A file that an option includes is read before that.
+        // A file that an option includes is read before the source.
         assert!(!begins(&format!("{head}# 1 \"./h.h\" 1\nint a;\n{marked}")));
         assert!(!begins(marked));
     }

@@ -1,5 +1,5 @@
-//! nvlink for another machine. It finds archives for itself, so its search is done here first; and it writes the folders
-//! of its search into the cubin, so these have stand-ins there that are as long as they are.
+//! Packs nvlink for another machine. nvlink searches for archives itself, so this module does the search here first. nvlink
+//! writes the folders of its search into the cubin, so they are replaced there by names of the same length.
 
 use std::path::{Component, Path};
 
@@ -11,18 +11,18 @@ use super::names::{self, MARK};
 use crate::context::RunContext;
 use crate::locate::Located;
 
-/// Names at the top of an input tree that are ours, or that a worker may put its own folders over.
+/// Names at the top of an input tree that warpcc uses, or that a worker may cover with its own folders.
 const TAKEN: [&str; 9] = [
     MARK, "tc", "bin", "dev", "etc", "lib", "lib64", "proc", "usr",
 ];
 
-/// Options whose value is a word of its own and no file.
+/// Options with a separate value that is no file.
 const WITH_VALUE: [&str; 4] = ["--host-ccbin", "-maxrregcount", "-Xnvvm", "-Xptxas"];
 
-/// Packs a device link. `None` where nvlink would read an unknown file.
+/// Packs a device link. Returns `None` if nvlink would read an unknown file.
 pub fn pack_link(run: &RunContext<'_>, step: &Step, program: &Located) -> Option<Packed> {
     let mut builder = ActionBuilder::new(run, step.tool)?;
-    // It loads others of the toolkit, and is small.
+    // nvlink loads other programs of the toolkit, and is small.
     builder.pack_programs();
     let mut arguments = builder.add_program(&program.path)?;
     builder.add_reads(step)?;
@@ -60,7 +60,7 @@ pub fn pack_link(run: &RunContext<'_>, step: &Step, program: &Located) -> Option
             arguments.push(text.to_owned());
             arguments.push(args.next()?.1.as_text()?.to_owned());
         } else if text.starts_with('-') {
-            // An option that may name an unknown file.
+            // Such an option may name an unknown file.
             let names_file = text.contains(['/', '@']) || text.starts_with("--options-file");
             if names_file || ["-optf", "-L", "-l", "-nvvmpath"].contains(&text) {
                 return None;
@@ -78,7 +78,7 @@ pub fn pack_link(run: &RunContext<'_>, step: &Step, program: &Located) -> Option
     Some(packed)
 }
 
-/// A word that is no option: mostly an object or archive of the user's. Gives its name there.
+/// Adds an argument that is no option, mostly one of the user's objects or archives. Returns its name there.
 fn add_object(
     run: &RunContext<'_>,
     builder: &mut ActionBuilder<'_, '_>,
@@ -87,7 +87,7 @@ fn add_object(
 ) -> Option<String> {
     let here = run.options.directory.join(text);
     if !here.is_file() {
-        // nvlink will say so.
+        // nvlink will report the missing file.
         return None;
     }
     let there = match is_plain(Path::new(text)) {
@@ -98,7 +98,7 @@ fn add_object(
     Some(there)
 }
 
-/// Looks for a library as nvlink does: the shared one in every folder, then the archive.
+/// Finds a library as nvlink does: the shared one in every folder, then the archive.
 fn add_library(
     run: &RunContext<'_>,
     builder: &mut ActionBuilder<'_, '_>,
@@ -113,7 +113,7 @@ fn add_library(
                 continue;
             }
             if file.ends_with(".so") {
-                // It may be large, and nvlink has its own ways with those.
+                // A shared library may be large, and nvlink handles it differently.
                 return None;
             }
             let there = format!("{}/{file}", there.trim_end_matches('/'));
@@ -121,11 +121,11 @@ fn add_library(
             return add_as_named(run, builder, there, &path);
         }
     }
-    // Nowhere: the host linker may find it.
+    // There is no such library for nvlink: the host linker may find it.
     Some(())
 }
 
-/// A file of the user's by the name under which nvlink would have seen it here.
+/// Adds one of the user's files under the name by which nvlink would find it here.
 fn add_as_named(
     run: &RunContext<'_>,
     builder: &mut ActionBuilder<'_, '_>,
@@ -143,7 +143,7 @@ fn add_as_named(
     Some(())
 }
 
-/// Whether a path can be the same there: it leads down from the folder of the command.
+/// Whether a path can be the same there: it leads to a place below the folder of the command.
 fn is_plain(path: &Path) -> bool {
     let first = path.components().next();
     let is_taken = |name: &std::ffi::OsStr| TAKEN.iter().any(|taken| name == *taken);
@@ -151,7 +151,7 @@ fn is_plain(path: &Path) -> bool {
         Some(Component::CurDir) => path == Path::new("."),
         Some(Component::Normal(name)) => {
             let is_down = |c: Component<'_>| matches!(c, Component::Normal(_));
-            // `a//b` and `a/` are not how an input tree writes it.
+            // An input tree cannot contain paths such as `a//b` and `a/`.
             let written = path
                 .components()
                 .map(|c| c.as_os_str().len() + 1)
@@ -164,8 +164,7 @@ fn is_plain(path: &Path) -> bool {
     }
 }
 
-/// A folder's name on the other machine, as long as the one here; `None` where that is too short to be told from other
-/// text.
+/// A folder's name on the other machine, as long as the name here; `None` if that is too short to be unmistakable.
 fn stand_in(folder: &str, number: usize) -> Option<String> {
     let name = format!("{MARK}/L{number}");
     let padding = folder.len().checked_sub(name.len() + 1)?;

@@ -4,13 +4,13 @@ use warpcc_plan::{Arg, FileId, Part};
 
 use crate::context::RunContext;
 
-/// The folder of everything that is the plan's, in the command's folder there.
+/// The folder of the plan's files, inside the command's folder there.
 pub const MARK: &str = "__warpcc_away__";
 
-/// The private folder there.
+/// The private folder on the other machine.
 pub const KEEP: &str = "__warpcc_away__/keep/";
 
-/// Where a file of the plan is there.
+/// The path of a file of the plan on the other machine.
 pub fn place(run: &RunContext<'_>, id: FileId) -> Option<String> {
     let here = run.artifacts.path(id).to_str()?;
     Some(match here.strip_prefix(&run.graph.private) {
@@ -19,7 +19,7 @@ pub fn place(run: &RunContext<'_>, id: FileId) -> Option<String> {
     })
 }
 
-/// An argument as it is there.
+/// An argument as it is written on the other machine.
 pub fn word(run: &RunContext<'_>, arg: &Arg) -> Option<String> {
     let mut text = String::new();
     for part in &arg.0 {

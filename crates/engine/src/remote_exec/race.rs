@@ -19,26 +19,26 @@ use crate::locate::Located;
 use crate::slot_wait::{self, SlotWait};
 use crate::traced_inputs::Seen;
 
-/// A slot that is not there by now is not free.
+/// How long a slot is waited for. A slot that is not free by then counts as taken.
 pub const AT_ONCE: Duration = Duration::from_millis(100);
 
-/// How often a step that is away is thought of.
-const GLANCE: Duration = Duration::from_millis(100);
+/// How often a step on another machine is checked.
+const CHECK_INTERVAL: Duration = Duration::from_millis(100);
 
-/// Before this time no result is late.
+/// Before this time no result counts as late.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// The winner of a race.
 pub enum Race {
-    /// This machine.
+    /// The run on this machine.
     Local(Box<(Finished, Seen)>),
-    /// The other one.
+    /// The run on the other machine.
     Remote(Done),
-    /// The other one gave up.
+    /// The other machine gave up.
     Nobody,
 }
 
-/// Has the job done there, and here as well when it is late and a slot is free.
+/// Runs the job there, and here as well if it is late and a slot is free.
 #[expect(
     clippy::too_many_arguments,
     reason = "what a run here needs, and a run there"
@@ -71,9 +71,9 @@ pub fn race(
                 let is_unwanted = || cancel.is_cancelled() || unwanted.load(Ordering::SeqCst);
                 executor.execute(job, &is_unwanted)
             });
-            // Perhaps no thread waits any more.
+            // The receiver may have stopped waiting.
             let _ = send.send(done.clone());
-            // A local run that is still at it was for nothing.
+            // A local run that has not ended is not needed any more.
             if done.as_ref().is_some_and(|done| done.code == 0) && !unwanted.load(Ordering::SeqCst)
             {
                 run.options.children.kill(|task| task == index);
@@ -83,7 +83,7 @@ pub fn race(
             return Ok(Race::Nobody);
         }
         loop {
-            match receive.recv_timeout(GLANCE) {
+            match receive.recv_timeout(CHECK_INTERVAL) {
                 Ok(Some(done)) => return Ok(Race::Remote(done)),
                 Ok(None) | Err(RecvTimeoutError::Disconnected) => {
                     if run.options.children.is_closed() {

@@ -1,4 +1,4 @@
-//! Results from another machine, put where the tool here would have written them.
+//! Takes in the outputs from another machine: moves each to where the tool here would have written it.
 
 use std::fs;
 
@@ -11,30 +11,30 @@ use crate::context::RunContext;
 use crate::module_id;
 use crate::warning_history;
 
-/// The end of a module id that holds cudafe++'s process id, as CUDA 13 writes it for a source that defines nothing. In a
-/// cluster's sandboxes every process has the same one.
+/// The end of a module id that contains cudafe++'s process id, as CUDA 13 writes it for a source that defines nothing. In a
+/// cluster's sandboxes every process has the same process id.
 const NAMELESS: &[u8] = b"ba747b4a_";
 
-/// Moves the outputs from the other machine to where the tool here would have written them, and returns the tool's
-/// messages. `None` where a run here might differ.
+/// Moves the outputs from the other machine to where the tool here would have written them, and returns the tool's messages.
+/// Returns `None` if a run here might have another result.
 pub fn take_in(
     run: &RunContext<'_>,
     step: &Step,
     done: &Done,
     names: &[(String, String)],
 ) -> Option<(Vec<u8>, Vec<u8>)> {
-    // A step that failed there is run here before its failure is shown.
+    // A step that failed there runs here before its failure is shown.
     if done.code != 0 || done.outputs.len() != step.writes.len() {
         return None;
     }
-    // gcc shows the source's lines with what it says, and they are not there.
+    // gcc's messages show source lines, and the sources are not there.
     let is_host = matches!(step.tool, Tool::HostCompile | Tool::HostAssembly);
     let talked = !(done.stdout.is_empty() && done.stderr.is_empty());
     warning_history::learn_messages(run, step, talked);
     if is_host && talked {
         return None;
     }
-    // On a terminal it would have looked otherwise.
+    // For a terminal the message would have been formatted differently.
     if run.options.terminal.is_some() && !done.stderr.is_empty() {
         return None;
     }
@@ -68,7 +68,7 @@ pub fn take_in(
             fs::write(from, &bytes).ok()?;
         }
         if memchr::memmem::find(&bytes, MARK.as_bytes()).is_some() {
-            // The stub names itself; nothing else does.
+            // Only the stub contains its own name.
             let is_stub = file.kind == FileKind::Temp && file.path.ends_with(".stub.c");
             let text = as_here(&bytes).filter(|_| is_stub)?;
             fs::write(from, text).ok()?;
@@ -78,7 +78,7 @@ pub fn take_in(
         }
         ready.push((id, from));
     }
-    // Below mapped folders a front end runs once more with an id that is the same everywhere: here.
+    // Below mapped folders, a front end must run here once more, with a module id that is the same everywhere.
     if !run.options.path_map.is_empty() && matches!(step.tool, Tool::CudaFe | Tool::Cicc) {
         let written = |id| ready.iter().find(|(of, _)| *of == id);
         let written = |id| written(id).map(|(_, from)| from.as_path());

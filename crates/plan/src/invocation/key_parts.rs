@@ -5,8 +5,7 @@ use crate::options::Effect;
 use super::{Invocation, Item, PATH_OPTIONS};
 
 impl Invocation {
-    /// Whether the result does not depend on where it is written to, so that `-o` and `-MF` stay
-    /// out of the key.
+    /// Whether the result does not depend on the path to which it is written, so that `-o` and `-MF` stay out of the key.
     pub fn output_is_free(&self) -> bool {
         let dependency_is_free = self
             .depend
@@ -14,7 +13,7 @@ impl Invocation {
             .is_none_or(|d| d.output.is_some() && d.target.is_some());
         // `-dc x.ptx` names the module after the folder of the object (seen on 13.0 and 13.5).
         let module_is_named = self.inputs.iter().any(|i| i.ends_with(".ptx"));
-        // nvcc gives its commands to a shell, which makes another name of such a one.
+        // nvcc passes its commands to a shell, which changes a name with such a character.
         let shell_changes = |name: &String| name.contains(['$', '`', '\\', '"']);
         let dependencies = self.depend.as_ref().and_then(|d| d.output.as_ref());
         let mut names = self.output.iter().chain(dependencies);
@@ -33,11 +32,11 @@ impl Invocation {
         self.named_key_parts(&|path| path.to_owned())
     }
 
-    /// The same with paths, where options take them, under the names that `name` gives them.
+    /// The same, with paths in the values of options replaced by what `name` returns for them.
     pub fn named_key_parts(&self, name: &dyn Fn(&str) -> String) -> Vec<(&'static str, String)> {
         let free = self.output_is_free();
         let list = |value: &str| value.split(',').map(name).collect::<Vec<_>>().join(",");
-        // `-I/path`, and what else a host compiler only looks into.
+        // Options of the host compiler whose value is only a place to search, such as `-I/path`.
         let host = |value: &str| {
             let one = |word: &str| {
                 let flag = ["-I", "-isystem", "-iquote", "-idirafter"];
@@ -95,7 +94,7 @@ impl Invocation {
         parts
     }
 
-    /// Whether an option that takes one value has got another one before: nvcc warns, also where no value counts.
+    /// Whether an option that takes one value had another value before: nvcc then warns, even if no value has an effect.
     fn gets_another_value(&self, at: usize) -> bool {
         let (before, from) = self.items.split_at(at);
         let Some(Item::Option {

@@ -9,7 +9,7 @@ pub(super) fn counted_reason(message: String) -> Unsupported {
     if message.ends_with(NO_PREFIX_MAP) {
         return Unsupported::new(NO_PREFIX_MAP, "");
     }
-    if message.contains(process::STOOD_STILL) {
+    if message.contains(process::HUNG) {
         return hung_step(message);
     }
     if message.contains(compiler_cache::CHOOSES) {

@@ -177,7 +177,7 @@ impl DryRun<'_> {
         let output = self.children.run(DRY_RUN_TASK, &order).map_err(|error| {
             let why = error.to_string();
             match why {
-                why if why.contains(process::STOOD_STILL) => hung_step(why),
+                why if why.contains(process::HUNG) => hung_step(why),
                 why if why.contains(room::READS_INPUT) => missing_resource(&why),
                 why => cannot_start(why),
             }

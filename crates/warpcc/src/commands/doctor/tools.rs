@@ -9,7 +9,7 @@ use std::thread;
 use std::time::Duration;
 
 use warpcc_engine::Children;
-use warpcc_engine::process::{Ended, Order, StoodStill, find_program};
+use warpcc_engine::process::{Ended, Hung, Order, find_program};
 use warpcc_plan::{Program, TaskGraph, Transcript};
 use warpcc_report::doctor::Finding;
 
@@ -155,7 +155,7 @@ fn run(
     context: &ProcessContext,
 ) -> Result<Ended, Hang> {
     let children = Children::default();
-    children.limit_standstill(Some(STILL));
+    children.limit_idle_time(Some(STILL));
     let args: Vec<OsString> = args.iter().map(OsString::from).collect();
     let order = Order {
         program,
@@ -186,7 +186,7 @@ fn run(
             DEADLINE.as_secs()
         ))),
         Ok(ended) => Ok(ended),
-        Err(error) if StoodStill::is_in(&error) => Err(Hang(format!(
+        Err(error) if Hung::is_in(&error) => Err(Hang(format!(
             "it used no processor time for {} s",
             STILL.as_secs()
         ))),

@@ -1,0 +1,227 @@
+//! Reads the observations of one step from its watch log.
+
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use warpcc_cache::{ExpectedFile, Fact, Signature, guards};
+use warpcc_watch::{Identity, Observed, PathText};
+
+use super::Seen;
+use crate::conditions;
+use crate::other_writes::{devices_written, is_harmless_device, is_plain, side_effect};
+use crate::private_names;
+use crate::room;
+use crate::scene::Scene;
+
+impl Seen {
+    /// Takes the observations from a log, without the run's own files: those under the private folder, the watch library,
+    /// those that the processes wrote themselves, and those of the plan.
+    pub fn from_log(observed: Observed, scene: &Scene<'_>) -> Self {
+        let side_file = private_names::find(&observed, scene);
+        let mut seen = Self {
+            untracked: observed
+                .untracked
+                .clone()
+                .filter(|_| !guards::is_off("unseen-programs"))
+                .or_else(|| side_file.clone())
+                .or_else(|| side_effect(&observed, scene)),
+            hindered: room::hindrance(&observed),
+            expanded_date: observed.asked_time,
+            side_file,
+            ..Self::default()
+        };
+        seen.take_asked(&observed, scene);
+        seen.found.extend(devices_written(&observed, scene));
+        let by_strangers = observed.found_by_strangers.contains(OsStr::new("."));
+        let is_searched = looks_below_dot(observed.read.keys())
+            || looks_below_dot(&observed.missing)
+            || looks_below_dot(&observed.found);
+        let written = &observed.written;
+        let foreign = |path: &Path| !(scene.is_own(path) || written.contains_key(path.as_os_str()));
+        for (path, identity) in &observed.read {
+            if foreign(path) {
+                seen.take_read(path, identity);
+            }
+        }
+        seen.take_programs(&observed, &foreign);
+        for (path, told) in &observed.looked {
+            // An opened file counts by its content.
+            let opened = observed.read.contains_key(path) || observed.libraries.contains_key(path);
+            if foreign(path) && !opened {
+                let text = Fact::size_and_time(told.size, told.mtime_ns);
+                seen.facts.insert((path.clone(), Fact::SizeAndTime), text);
+            }
+        }
+        for (path, identity) in &observed.libraries {
+            if **path != *scene.library {
+                seen.take_read(path, identity);
+            }
+        }
+        for (path, executable) in &observed.called {
+            if foreign(path) && **path != **executable && !is_plain(path) {
+                seen.fact(path, Fact::Resolved, path.canonicalize().ok());
+            }
+        }
+        for (fact, texts) in [
+            (Fact::Link, observed.links),
+            (Fact::Resolved, observed.resolved),
+        ] {
+            for (path, text) in texts {
+                // `/proc/self/exe` is the program, whose path was resolved when it was started.
+                if foreign(&path) && !is_of_process(&path) {
+                    seen.fact(&path, fact, Some(text));
+                }
+            }
+        }
+        for path in observed.nothing.iter().filter(|path| foreign(path)) {
+            seen.facts.insert((path.clone(), Fact::Nothing), Vec::new());
+        }
+        for path in observed.listed.iter().filter(|path| foreign(path)) {
+            // The names in folders that are listed and do not change; the manifest reads them when it is made.
+            seen.facts.insert((path.clone(), Fact::Names), Vec::new());
+        }
+        let owned = |paths: BTreeSet<PathText>| paths.into_iter().filter(|p| foreign(p)).collect();
+        seen.missing = owned(observed.missing);
+        seen.found.append(&mut owned(observed.found));
+        // `.` always exists. Shells and LLVM compare it with `PWD` to find the folder's name. A program for which it is a
+        // folder of headers looks for names in it.
+        if by_strangers || !is_searched {
+            seen.found.remove(OsStr::new("."));
+        }
+        seen
+    }
+
+    /// Adds the programs that ran, and those that may be run.
+    fn take_programs(&mut self, observed: &Observed, foreign: &dyn Fn(&Path) -> bool) {
+        for executable in &observed.processes {
+            if !guards::is_off("programs-run") {
+                self.read.entry(executable.clone()).or_default();
+            }
+        }
+        let run = observed.processes.iter().chain(observed.called.keys());
+        for program in run.chain(&observed.executable) {
+            if foreign(program) {
+                self.facts
+                    .insert((program.clone(), Fact::Executable), Vec::new());
+            }
+        }
+    }
+
+    fn take_read(&mut self, path: &Path, identity: &Identity) {
+        const KIND: u32 = 0o170_000;
+        const FILE: u32 = 0o100_000;
+        const FOLDER: u32 = 0o040_000;
+        match identity.mode & KIND {
+            FILE => {
+                let signature = Signature {
+                    dev: identity.device,
+                    ino: identity.inode,
+                    size: identity.size,
+                    mtime_ns: identity.mtime_ns,
+                    ctime_ns: identity.ctime_ns,
+                    kind: FILE,
+                };
+                let expected = ExpectedFile {
+                    signature: Some(signature),
+                    content: None,
+                };
+                self.expect(path, expected);
+            }
+            // gcc and cc1plus open folders like files. The files in a folder count, not the folder.
+            FOLDER => drop(self.found.insert(path.into())),
+            // The log has no state of the opened file.
+            0 => self.expect(path, ExpectedFile::default()),
+            // The device is harmless today, but a link to it may lead to a file tomorrow.
+            _ if is_harmless_device(identity.special) => {
+                self.found.insert(path.into());
+                self.fact(path, Fact::Resolved, path.canonicalize().ok());
+            }
+            _ if guards::is_off("special-files") => {}
+            _ => {
+                let why = || format!("{} was read, and is not a regular file", path.display());
+                self.untracked.get_or_insert_with(why);
+            }
+        }
+    }
+
+    fn take_asked(&mut self, observed: &Observed, scene: &Scene<'_>) {
+        self.asked.limits.extend(&observed.limits);
+        for names in observed.variables.values() {
+            self.asked.variables.extend(names.iter().cloned());
+        }
+        let strangers = observed.called.iter().filter(|(_, program)| {
+            let has_environ = observed.have_environ.contains(*program);
+            !conditions::asks_by_name(program, has_environ)
+        });
+        for (path, _) in strangers {
+            self.asked.whole = true;
+            self.mention(path);
+        }
+        let by_name = observed.variables.iter();
+        let by_name = by_name.filter(|(_, names)| names.contains(OsStr::new("PWD")));
+        let mut askers = by_name.map(|(p, _)| p).chain(&observed.asked_directory);
+        self.asked.directory = askers.any(|program| {
+            !conditions::is_nvidias(program, observed.have_environ.contains(program))
+        });
+        for path in &observed.texts {
+            let path = PathText::from(scene.directory.join(path));
+            // A program that was started has a log of its own.
+            if !observed.called.contains_key(path.as_os_str()) {
+                self.mention(&path);
+            }
+        }
+        // A shell that mentions `PWD` takes the directory from it, if `PWD` leads to the directory.
+        self.asked.directory |= self.asked.mentioned.contains("PWD");
+        let folders: BTreeSet<PathBuf> = std::env::split_paths(scene.path.unwrap_or_default())
+            .map(|folder| scene.directory.join(folder))
+            .collect();
+        let looked_at = observed.missing.iter().chain(&observed.found);
+        for path in looked_at.chain(observed.read.keys()) {
+            let inside = path.parent().is_some_and(|parent| folders.contains(parent));
+            if let Some(name) = path.file_name().filter(|_| inside) {
+                self.asked.programs.insert(name.to_owned());
+            }
+        }
+    }
+
+    /// Notes which volatile variables a program's text mentions.
+    fn mention(&mut self, text: &Path) {
+        const LONGEST: u64 = 16 << 20;
+        let short = fs::metadata(text).is_ok_and(|found| found.is_file() && found.len() < LONGEST);
+        let names = |text: &[u8]| conditions::mentioned(text).map(str::to_owned).collect();
+        let names: Vec<String> = match fs::read(text) {
+            Ok(text) if short => names(&text),
+            // A text that cannot be searched may mention all of them.
+            _ => conditions::VOLATILE
+                .iter()
+                .copied()
+                .map(str::to_owned)
+                .collect(),
+        };
+        self.asked.mentioned.extend(names);
+    }
+}
+
+/// Whether any of these paths begins with `./`.
+fn looks_below_dot<'p>(paths: impl IntoIterator<Item = &'p PathText>) -> bool {
+    let mut paths = paths.into_iter();
+    paths.any(|path| path.as_os_str().as_bytes().starts_with(b"./"))
+}
+
+/// Whether a path describes the process itself and its open files, so that its text differs in each process. The program is
+/// known since it was started.
+fn is_of_process(path: &Path) -> bool {
+    let Ok(rest) = path.strip_prefix("/proc") else {
+        return false;
+    };
+    let mut parts = rest.components().map(|part| part.as_os_str());
+    let process = parts.next().is_none_or(|first| {
+        let number = |text: &OsStr| text.as_bytes().iter().all(u8::is_ascii_digit);
+        first == "self" || first == "thread-self" || number(first)
+    });
+    let what = parts.next();
+    process && what.is_none_or(|what| what == "exe" || what == "fd" || what == "task")
+}
