@@ -1,4 +1,4 @@
-//! A command that may run anywhere: its words, the files that it needs by content, what it writes; and its result.
+//! A command that may run on any machine: its arguments, its input files by content, and its outputs; and its result.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -8,9 +8,9 @@ use crate::digest::Digest;
 /// A file that a command needs.
 #[derive(Debug, Clone)]
 pub struct CommandInput {
-    /// Where the command looks for it, relative to its working directory.
+    /// The path under which the command looks for it, relative to its working directory.
     pub path: String,
-    /// Its content.
+    /// The digest of its content.
     pub digest: Digest,
     /// Its path on this machine.
     pub file: PathBuf,
@@ -18,10 +18,10 @@ pub struct CommandInput {
     pub executable: bool,
 }
 
-/// A command with everything it needs.
+/// A command with everything that it needs.
 #[derive(Debug, Clone, Default)]
 pub struct Command {
-    /// The program first. Paths are relative.
+    /// The arguments, with the program first. Paths are relative.
     pub arguments: Vec<String>,
     /// Its whole environment.
     pub environment: Vec<(String, String)>,
@@ -40,8 +40,8 @@ pub struct Done {
     pub stdout: Vec<u8>,
     /// Its standard error.
     pub stderr: Vec<u8>,
-    /// For each output where it is now; nothing for one that was not written.
+    /// The present path of each output; `None` for an output that was not written.
     pub outputs: Vec<Option<PathBuf>>,
-    /// How long it ran where it ran.
+    /// How long it ran on the machine that ran it.
     pub busy: Duration,
 }

@@ -1,4 +1,4 @@
-//! The name of some bytes: SHA-256 and length, as the Remote Execution API's `Digest`.
+//! Digests of bytes: SHA-256 and length, as in the Remote Execution API's `Digest`.
 
 use std::fmt;
 use std::fs::File;
@@ -9,7 +9,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
-/// SHA-256 of some bytes, and how many there are.
+/// The SHA-256 of some bytes, and their number.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Digest {
     /// The SHA-256.
@@ -48,7 +48,7 @@ impl Digest {
     }
 }
 
-/// A digest being computed over bytes that arrive in pieces.
+/// Computes a digest of bytes that arrive in pieces.
 #[derive(Clone, Default)]
 pub struct Digesting {
     hasher: Sha256,
@@ -98,7 +98,7 @@ impl FromStr for Digest {
 
     fn from_str(text: &str) -> Result<Digest, NotADigest> {
         let parsed = text.split_once('/').and_then(|(hash, size)| {
-            // `u64::from_str` would take a sign, which Display never writes.
+            // `u64::from_str` would accept a sign, which Display never writes.
             let digits = !size.is_empty() && size.bytes().all(|b| b.is_ascii_digit());
             Some(Digest {
                 hash: from_hex(hash)?,
@@ -123,7 +123,7 @@ pub(crate) fn to_hex(bytes: &[u8]) -> String {
     text
 }
 
-/// Exactly 64 lower-case hexadecimal digits.
+/// Parses exactly 64 lower-case hexadecimal digits.
 pub(crate) fn from_hex(text: &str) -> Option<[u8; 32]> {
     let digit = |byte: u8| match byte {
         b'0'..=b'9' => Some(byte - b'0'),

@@ -1,4 +1,4 @@
-//! Results and bytes in a folder: content-addressed blobs, records of what runs saw and made, notes and counters.
+//! The store in a folder: content-addressed blobs, records of what runs saw and made, notes and counters.
 //!
 //! ```text
 //! blobs-v1/ab/<sha256>-<length>   bytes            disk/blob_file.rs
@@ -7,13 +7,16 @@
 //! kernels-v4/ab/<key>             records          record.rs
 //! notes-v1/<kind>/ab/<key>        small values     disk/notes.rs
 //! stats-v1.log, size-v1.log       sums             disk/counters.rs
-//! tmp/                            files on their way in
+//! tmp/                            files that are being written
 //! gc.lock                         one eviction at a time
-//! never-upload                    made by people: what is in here is given to no shared cache
-//! untrusted                       results of an untrusted shared cache are in here: they go to no other one
+//! never-upload                    a mark that a person makes: no shared cache gets anything from this store
+//! untrusted                       a mark that results of an untrusted shared cache are in the store: no other one gets them
 //! ```
 //!
-//! Every file comes into place by a rename, so that a reader sees all of it or nothing; every file is checksummed, so that one which a crash or a bad disk spoiled is a miss. The version in a name changes when the format does (`versions.rs`); what is not read is counted, named by `warpcc stats`, and evicted like the rest. Modification times say when an entry was last used, to the hour.
+//! Every file is renamed to its place when it is complete, so that a reader sees all of it or nothing. Every file has a
+//! checksum, so that a file damaged by a crash or a bad disk is a miss. The version in a name changes with the format
+//! (`versions.rs`). Files of other versions are counted, named by `warpcc stats`, and evicted like the rest. The
+//! modification time of an entry says when it was last used, to the hour.
 
 mod access;
 mod blob;

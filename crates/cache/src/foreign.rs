@@ -1,7 +1,7 @@
-//! Limits on results from elsewhere: how much is taken, and how their text is shown.
+//! Limits for results from other machines: how much is accepted, and how their text is shown.
 //!
-//! A result that another machine made is believed in what it says of its own inputs, which are then compared, and in no
-//! size, no name and no text.
+//! A result from another machine is believed about its own inputs, which are then compared. It is not believed about any
+//! size, name or text.
 
 /// The largest output of a whole call. Larger ones are compiled here.
 pub const LARGEST_OUTPUT: u64 = 4 << 30;
@@ -10,17 +10,18 @@ pub const LARGEST_PART: u64 = 512 << 20;
 /// The largest text that is changed in memory.
 pub const LARGEST_TEXT: u64 = 16 << 20;
 
-/// The most bytes of this machine's files that are read to find out whether one result holds here.
+/// The most bytes of this machine's files that are read to find out whether one result is valid here.
 pub const MOST_COMPARED: u64 = 4 << 30;
-/// The most files, folders, names and outputs of one record: a stat each, and up to a hundred bytes.
+/// The most files, folders, names and outputs of one record: each takes a `stat`, and up to a hundred bytes.
 pub const MOST_ENTRIES: usize = 1 << 19;
-/// The most bytes of their paths, written out.
+/// The most bytes of all paths of one record.
 pub const LONGEST_PATHS: usize = 24 << 20;
 
-/// Text as it may be shown: what is printed, tabs, line ends and a compiler's colours and links stay, everything else
-/// that a terminal or a reader could take for a command is written as an escape.
+/// Makes text safe to show: printable characters, tabs, line ends and a compiler's colours and links stay. Everything else
+/// that a terminal or a reader could take for a command is escaped.
 ///
-/// Kept: `ESC [ … m` (colours), the `ESC [ K` that gcc writes right behind one, and `ESC ] 8 ; … ; … ST` (links).
+/// These sequences stay: `ESC [ … m` (colours), the `ESC [ K` that gcc writes right behind one, and `ESC ] 8 ; … ; … ST`
+/// (links).
 pub fn shown(text: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(text.len());
     let mut rest = text;
@@ -70,7 +71,7 @@ fn link(text: &[u8]) -> Option<usize> {
     Some(4 + length + ended)
 }
 
-/// The length of the character at the beginning if it is one that is printed, beyond ASCII; else 0.
+/// The length of the first character if it is printable and not ASCII; otherwise 0.
 fn printed(text: &[u8]) -> usize {
     let few = &text[..text.len().min(4)];
     let valid = match std::str::from_utf8(few) {
@@ -78,7 +79,8 @@ fn printed(text: &[u8]) -> usize {
         Err(error) => std::str::from_utf8(&few[..error.valid_up_to()]).unwrap_or_default(),
     };
     match valid.chars().next() {
-        // A character that Rust does not escape is printable: no control character, no mark that reverses the line.
+        // A character that Rust does not escape is printable: it is no control character, and no mark that reverses the
+        // line.
         Some(c) if c.escape_debug().len() == 1 => c.len_utf8(),
         _ => 0,
     }

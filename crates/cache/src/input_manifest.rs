@@ -1,11 +1,11 @@
-//! Records what a run saw of the file system: the files it read, the names it did not find, and other answers.
+//! Records what a run saw of the file system: the files that it read, the names that it did not find, and other answers.
 //!
-//! A [`InputManifest`] is made after a run by [`InputManifestBuilder`] and asked later, by [`InputManifest::check`],
-//! whether the run would still see the same. It is kept in one piece: all paths in one text, so that reading a record
-//! allocates a few vectors, not thousands of strings.
+//! [`InputManifestBuilder`] makes an [`InputManifest`] after a run. [`InputManifest::check`] says later whether the run
+//! would still see the same. All paths of a manifest are in one text, so that reading a record allocates a few vectors, not
+//! thousands of strings.
 //!
-//! Not seen: a symbolic link or a folder on the way to a file that was exchanged for another *while* the run went on,
-//! with an old file behind it.
+//! One change is not noticed: a symbolic link or folder on the way to a file that is replaced *while* the run goes on, by
+//! one with an old file behind it.
 
 mod absent_names;
 mod build;
@@ -42,7 +42,7 @@ pub(crate) use trust::trusted_signature;
 /// The input manifest: what a run saw of the file system.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct InputManifest {
-    /// Every path and name, each ended by a NUL so that it goes to the kernel as it is. Below 4 GiB.
+    /// Every path and name, each with a NUL at its end, as the kernel takes it. Shorter than 4 GiB.
     text: Vec<u8>,
     files: Vec<FileEntry>,
     directories: Vec<DirectoryEntry>,
@@ -57,12 +57,12 @@ struct Span {
     length: u32,
 }
 
-/// Something else that a run was told about a path.
+/// Another answer that a run got about a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct FactEntry {
     path: Span,
     fact: Fact,
-    /// A link's target, the path without links. Empty for the others.
+    /// The target of a link, or the path with its links resolved; empty for other facts.
     text: Span,
 }
 
@@ -71,7 +71,7 @@ struct FileEntry {
     path: Span,
     signature: Signature,
     content: [u8; 32],
-    /// The path without links, where the run was told: [`Fact::Resolved`]. Mostly the path.
+    /// The path with its links resolved, if the run got it: [`Fact::Resolved`]. It is mostly the path itself.
     resolved: Option<Span>,
 }
 
@@ -79,7 +79,8 @@ struct FileEntry {
 struct DirectoryEntry {
     path: Span,
     signature: Signature,
-    /// Whether an equal signature proves that no name was added. Not so when the directory had just changed, or when a name goes through a dangling link.
+    /// Whether an equal signature proves that no name was added. It does not if the directory had just changed, or if a name
+    /// goes through a dangling link.
     settled: bool,
     names: Range<usize>,
 }
@@ -90,15 +91,15 @@ struct NameEntry {
     seen: NameSeen,
 }
 
-/// Why a name was not the file someone looked for.
+/// Why a name was not the file that a program looked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum NameSeen {
     Nothing,
-    /// A folder, which a preprocessor passes over as if it were not there.
+    /// It is a folder, which a preprocessor ignores.
     Folder,
 }
 
-/// A file that was read, as [`InputManifest::files`] shows it.
+/// A file that was read, as [`InputManifest::files`] returns it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileSeen {
     /// The path as the run named it.
@@ -109,14 +110,14 @@ pub struct FileSeen {
     pub content: [u8; 32],
 }
 
-/// A directory in which names were looked for in vain, as [`InputManifest::directories`] shows it.
+/// A directory in which names were not found, as [`InputManifest::directories`] returns it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DirectorySeen {
     /// The path as the run named it.
     pub path: PathBuf,
-    /// Its signature when the names were seen to be absent.
+    /// Its signature when the names were absent.
     pub signature: Signature,
-    /// The names, or remainders of paths, that were not files there.
+    /// The names, or ends of paths, that were not files in it.
     pub absent: Vec<OsString>,
 }
 
@@ -130,7 +131,7 @@ impl InputManifest {
         })
     }
 
-    /// The directories in which something was looked for in vain.
+    /// The directories in which names were not found.
     pub fn directories(&self) -> impl Iterator<Item = DirectorySeen> + '_ {
         self.directories.iter().map(|directory| DirectorySeen {
             path: path_of(self.text_at(directory.path)),
@@ -159,12 +160,13 @@ impl InputManifest {
         self.files.len()
     }
 
-    /// How many directories have absent names.
+    /// The number of directories with absent names.
     pub fn directory_count(&self) -> usize {
         self.directories.len()
     }
 
-    /// A checksum of what was seen without when it was seen: paths, contents and absent names, no signatures. Equal for two runs that saw the same.
+    /// A checksum of what was seen, without the time: paths, contents and absent names, but no signatures. It is equal for
+    /// two runs that saw the same.
     pub(crate) fn identity(&self) -> u64 {
         let mut hasher = xxhash_rust::xxh3::Xxh3::new();
         hasher.update(&(self.files.len() as u64).to_le_bytes());
@@ -192,7 +194,7 @@ impl InputManifest {
     }
 
     fn text_at(&self, span: Span) -> &CStr {
-        // Every text ends with a NUL and has none inside: `push_text` and `decode` see to it.
+        // Every text ends with a NUL and has none inside: `push_text` and `decode` make sure of that.
         CStr::from_bytes_with_nul(self.ended(span)).unwrap_or_default()
     }
 
@@ -211,8 +213,8 @@ impl InputManifest {
             .unwrap_or_default()
     }
 
-    /// Adds a path or name without its NUL; returns where it stands. The caller has made sure that it has none inside, and
-    /// sees to it that the text stays below [`code::LONGEST_TEXT`].
+    /// Adds a path or name without its NUL, and returns its place. The caller makes sure that it has no NUL inside, and that
+    /// the text stays below [`code::LONGEST_TEXT`].
     fn push_text(&mut self, text: &[u8]) -> Span {
         let span = Span {
             at: u32::try_from(self.text.len()).unwrap_or(u32::MAX),

@@ -1,6 +1,7 @@
-//! The name of a task: named parts, hashed, or listed so that a person can see which part differs.
+//! The key of a task: its named parts, hashed, or listed so that a person can see which part differs.
 //!
-//! A task is described by writing its parts into a [`KeySink`] once; hashing and explaining are two sinks for the same code.
+//! A task is described once, by writing its parts into a [`KeySink`]. Hashing and explaining are two sinks for the same
+//! code.
 
 use std::fmt;
 
@@ -20,7 +21,7 @@ impl Key {
         to_hex(&self.0)
     }
 
-    /// The key of a result that holds a mapped folder's real name after all: it is good in these folders alone.
+    /// The key of a result that contains a mapped folder's real name: it is valid in these folders only.
     #[must_use]
     pub fn path_specific(&self, at: WorkDir<'_>) -> Key {
         let mut sink = Hashing::new("warpcc bound 1");
@@ -53,12 +54,12 @@ pub trait KeySink {
 
 /// Turns parts into a [`Key`].
 ///
-/// Every name and value goes in behind its length, so no two different lists feed the hash the same bytes.
+/// Every name and value is hashed with its length, so that two different lists never hash the same bytes.
 #[derive(Clone)]
 pub struct Hashing(Sha256);
 
 impl Hashing {
-    /// Starts a key. Keys of different domains never agree.
+    /// Starts a key. Keys of different domains are never equal.
     pub fn new(domain: &str) -> Hashing {
         let mut hashing = Hashing(Sha256::new());
         hashing.field(domain.as_bytes());
@@ -88,7 +89,7 @@ impl KeySink for Hashing {
 pub struct Explaining(Vec<(String, Vec<u8>)>);
 
 impl Explaining {
-    /// Starts an empty listing.
+    /// Starts an empty list.
     pub fn new() -> Explaining {
         Explaining::default()
     }
@@ -109,24 +110,24 @@ impl KeySink for Explaining {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KeyParts(pub Vec<(String, Vec<u8>)>);
 
-/// A part that differs between two listings: changed, gone (`new` is `None`) or added (`old` is `None`).
+/// A part that differs between two lists: changed, removed (`new` is `None`) or added (`old` is `None`).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KeyChange {
     /// The part's name, or [`KeyChange::ORDER`].
     pub name: String,
-    /// Its value in the old listing.
+    /// Its value in the old list.
     pub old: Option<Vec<u8>>,
-    /// Its value in the new listing.
+    /// Its value in the new list.
     pub new: Option<Vec<u8>>,
 }
 
 impl KeyChange {
-    /// The name of the change that says that only the order of differently named parts differs. Its values are the names, one per line.
+    /// The name of a change in the order of differently named parts. Its values are the names, one per line.
     pub const ORDER: &'static str = "(order of parts)";
 }
 
 impl KeyParts {
-    /// The key that [`Hashing`] gives for the same parts.
+    /// The key that [`Hashing`] computes for the same parts.
     pub fn key(&self, domain: &str) -> Key {
         let mut hashing = Hashing::new(domain);
         for (name, value) in &self.0 {
@@ -135,9 +136,10 @@ impl KeyParts {
         hashing.finish()
     }
 
-    /// The differences. Empty exactly if the parts are equal.
+    /// The differences. The list is empty if and only if the parts are equal.
     ///
-    /// Parts of one name are compared as a multiset, what is left over is paired in order; so one argument put in front of twenty is one addition, not twenty changes.
+    /// Parts of one name are compared as a multiset, and the rest is paired in order. So one argument in front of twenty is
+    /// one addition, not twenty changes.
     pub fn changes(old: &KeyParts, new: &KeyParts) -> Vec<KeyChange> {
         if old == new {
             return Vec::new();
@@ -194,7 +196,7 @@ fn changes_of_one_name(name: &str, old: &[&[u8]], new: &[&[u8]]) -> Vec<KeyChang
         }
     }
     if only_old.is_empty() && only_new.is_empty() {
-        // The same values in another order: show the places that differ.
+        // The values are the same in another order: show the places that differ.
         let pairs = old.iter().zip(new).filter(|(a, b)| a != b);
         return pairs.map(|(a, b)| change(Some(a), Some(b))).collect();
     }

@@ -1,4 +1,5 @@
-//! What is this task, and do we have its result? Digests, keys, manifests and the local store. Knows no nvcc and no network.
+//! Identifies a task and finds its result: digests, keys, manifests and the local store. This crate knows no nvcc and no
+//! network.
 
 pub mod command;
 pub mod digest;

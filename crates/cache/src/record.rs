@@ -1,4 +1,4 @@
-//! The results remembered under one key: what each run saw, and what came of it.
+//! The results stored under one key: what each run saw, and its outcome.
 //!
 //! ```text
 //! record  = magic[8] key[32] checksum(u64 of magic and key) variant{0,6}
@@ -6,7 +6,8 @@
 //! body    = length(varint) manifest outcome(postcard)
 //! ```
 //!
-//! Integers are little-endian, checksums XXH3-64. The variant used last comes first. Each is checked on its own, so that a hit on the first reads no other. `identity` is equal for two runs that saw the same. The magic ends in the version.
+//! Integers are little-endian, checksums XXH3-64. The variant used last comes first. Each has its own checksum, so that a
+//! hit on the first reads no other. `identity` is equal for two runs that saw the same. The magic ends with the version.
 
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
@@ -20,19 +21,19 @@ use crate::wire::{Reader, put_bytes};
 
 /// Two digits of the version follow.
 const MAGIC: &[u8; 6] = b"WCCREC";
-/// How many results one key keeps: branches that people switch between.
+/// The most results under one key: branches between which people switch.
 pub const MOST_VARIANTS: usize = 6;
-/// Diagnostics and `extra` are small; what is larger is stored as a blob.
+/// The longest body of a variant: diagnostics and `extra` are small, and larger data is stored as a blob.
 const LONGEST_BODY: usize = 256 << 20;
 
 /// One file that a task produced.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProducedFile {
-    /// Which of the task's outputs it is, in the task's own words.
+    /// Which of the task's outputs it is, in the task's own terms.
     pub role: String,
-    /// Its content, in the store.
+    /// The digest of its content, which is in the store.
     pub digest: Digest,
-    /// Whether it is to be executable.
+    /// Whether the file must be executable.
     pub executable: bool,
 }
 
@@ -45,7 +46,7 @@ pub struct Outcome {
     pub stdout: Vec<u8>,
     /// Its standard error.
     pub stderr: Vec<u8>,
-    /// Any other data of the caller. It is part of what tells runs apart: two runs that differ in it are two variants.
+    /// Any other data of the caller. Two runs with different data are two variants.
     pub extra: Vec<u8>,
     /// The cost of the run, in microseconds: processor time of a call or step, elapsed time of a kernel.
     pub micros: u64,
@@ -60,10 +61,10 @@ pub struct Variant {
     pub outcome: Outcome,
 }
 
-/// Why bytes are not a record.
+/// Why bytes are not a valid record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RecordError {
-    /// It does not begin as records do.
+    /// The beginning is not that of a record.
     #[error("not a record")]
     Magic,
     /// It is a record of a version that is not read.
@@ -72,42 +73,42 @@ pub enum RecordError {
     /// It was written for another key.
     #[error("a record of another key")]
     OtherKey,
-    /// It ends early.
+    /// The record ends early.
     #[error("cut short")]
     Truncated,
-    /// A checksum disagrees.
+    /// A checksum does not match.
     #[error("checksum mismatch")]
     Checksum,
-    /// The checksum agrees but the content makes no sense.
+    /// The checksum matches but the content is not valid.
     #[error("malformed content")]
     Malformed,
-    /// More is to be stored than a record holds.
+    /// The data is larger than a record allows.
     #[error("too large")]
     TooLarge,
 }
 
-/// Reads a whole record, of whatever key. For tests and fuzzing: the store reads variant by variant.
+/// Reads a whole record of any key. It is for tests and fuzzing: the store reads variant by variant.
 pub fn decode_record(bytes: &[u8]) -> Result<Vec<Variant>, RecordError> {
     variants(bytes, None)?
         .map(|stored| stored.and_then(|stored| stored.decode()))
         .collect()
 }
 
-/// Reads a whole record of `key`, as another machine may have written it.
+/// Reads a whole record of `key` from another machine.
 ///
 /// # Errors
-/// It is another's, of another version, or spoiled in any part.
+/// The record has another key or version, or any part of it is damaged.
 pub fn decode_record_of(bytes: &[u8], key: &Key) -> Result<Vec<Variant>, RecordError> {
     variants(bytes, Some(key))?
         .map(|stored| stored.and_then(|stored| stored.decode()))
         .collect()
 }
 
-/// The same for a record from another machine: of all its variants together no more is decoded than
-/// [`foreign::MOST_ENTRIES`] and [`foreign::LONGEST_PATHS`] say.
+/// The same for a record from another machine: at most [`foreign::MOST_ENTRIES`] and [`foreign::LONGEST_PATHS`] are decoded
+/// for all its variants together.
 ///
 /// # Errors
-/// As [`decode_record_of`]; [`RecordError::Malformed`] also where it is too large.
+/// Those of [`decode_record_of`]; [`RecordError::Malformed`] also if it is too large.
 pub fn decode_foreign_record(bytes: &[u8], key: &Key) -> Result<Vec<Variant>, RecordError> {
     let mut room = Room {
         text: foreign::LONGEST_PATHS,
@@ -127,7 +128,7 @@ pub fn decode_foreign_record(bytes: &[u8], key: &Key) -> Result<Vec<Variant>, Re
 /// Writes a record of `key`, the first [`MOST_VARIANTS`] of `variants` in their order.
 ///
 /// # Errors
-/// One is too large.
+/// A variant is too large.
 pub fn encode_record(key: &Key, variants: &[Variant]) -> Result<Vec<u8>, RecordError> {
     let mut record = start_record(key);
     for variant in variants.iter().take(MOST_VARIANTS) {
@@ -137,7 +138,7 @@ pub fn encode_record(key: &Key, variants: &[Variant]) -> Result<Vec<u8>, RecordE
 }
 
 impl Variant {
-    /// Equal for two runs that saw the same, whenever and on whichever machine.
+    /// A number that is equal for two runs that saw the same, at any time and on any machine.
     pub fn identity(&self) -> u64 {
         identity_of(&self.manifest, &self.outcome)
     }
@@ -168,7 +169,7 @@ impl<'a> Stored<'a> {
         manifest.ok_or(RecordError::Malformed)
     }
 
-    /// The outcome, each of its outputs an entry: one takes two bytes at least and a hundred in memory.
+    /// The outcome. Each of its outputs counts as an entry: one takes at least two bytes, and a hundred in memory.
     fn outcome_within(&self, room: &mut Room) -> Result<Outcome, RecordError> {
         let mut reader = Reader::new(self.body);
         reader.bytes().ok_or(RecordError::Malformed)?;
@@ -203,7 +204,8 @@ impl<'a> Stored<'a> {
     }
 }
 
-/// The variants of a record, first the one used last. Ends after one that is cut short; goes on after one whose checksum disagrees.
+/// The variants of a record, with the one used last first. It ends after one that is cut short, and goes on after one whose
+/// checksum does not match.
 pub(crate) fn variants<'a>(
     bytes: &'a [u8],
     key: Option<&Key>,
@@ -254,7 +256,7 @@ fn take_stored<'a>(reader: &mut Reader<'a>) -> Option<Result<Stored<'a>, RecordE
     })
 }
 
-/// What records of a version begin with.
+/// The first bytes of a record of a version.
 fn magic_of(version: u32) -> [u8; 8] {
     let mut magic = [b'0'; 8];
     magic[..6].copy_from_slice(MAGIC);
@@ -269,10 +271,10 @@ fn version_of(magic: &[u8; 8]) -> Option<u32> {
     std::str::from_utf8(digits).ok()?.parse().ok()
 }
 
-/// A record of an older version that is read, as this version writes it.
+/// Converts a record of an older version that is still read to this version.
 ///
 /// # Errors
-/// It is damaged, or another key's.
+/// The record is damaged, or has another key.
 pub(crate) fn upgrade(bytes: &[u8], key: &Key) -> Result<Vec<u8>, RecordError> {
     encode_record(key, &decode_record_of(bytes, key)?)
 }
@@ -310,7 +312,7 @@ pub(crate) fn put_variant(
     Ok(())
 }
 
-/// Equal for two runs that saw the same files and were told the same besides.
+/// A number that is equal for two runs that saw the same files and have the same other data.
 pub(crate) fn identity_of(manifest: &InputManifest, outcome: &Outcome) -> u64 {
     let mut hasher = Xxh3::new();
     hasher.update(&manifest.identity().to_le_bytes());

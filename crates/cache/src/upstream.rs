@@ -1,5 +1,4 @@
-//! The interface of shared caches for users of a disk store: they are asked on a miss, and get new results. Knows no
-//! network.
+//! The interface of a disk store to shared caches: they are asked after a miss, and get new results. It knows no network.
 
 use warpcc_path_map::WorkDir;
 
@@ -7,8 +6,8 @@ use crate::disk::{DiskStore, Level};
 use crate::key::Key;
 use crate::record::Outcome;
 
-/// Decides about a result from elsewhere before a byte of its outputs is fetched: `false` refuses it whole. It may change
-/// the texts, which are shown to people.
+/// Decides about a result from another machine before any of its outputs is fetched: `false` refuses the whole result. It
+/// may change the texts, which are shown to people.
 pub type Vet<'a> = &'a (dyn Fn(&mut Outcome) -> bool + Sync);
 
 /// A result to fetch.
@@ -18,26 +17,25 @@ pub struct Wanted<'a> {
     pub level: Level,
     /// Its key.
     pub key: &'a Key,
-    /// The working directory that it has to be valid in.
+    /// The working directory in which it must be valid.
     pub at: WorkDir<'a>,
     /// Decides whether a result is accepted.
     pub vet: Vet<'a>,
 }
 
-/// Stores elsewhere, behind the one on this disk.
+/// Other stores, behind the one on this disk.
 ///
-/// No call fails, and each must end: the implementation counts and reports errors itself, or keeps them for
+/// No call fails, and each must end: the implementation counts and reports errors itself, or collects them for
 /// [`Upstream::take_warnings`]. Calls may come from any thread.
 pub trait Upstream: Send + Sync {
-    /// Fetches results for `wanted` from other stores into `store`, as far as they are valid. All are requested at
-    /// once: more requests cost no more waiting. Returns true if there was a result: the look-up is then worth
-    /// repeating.
+    /// Fetches results for `wanted` from other stores into `store`, if they are valid. All are requested at once: more
+    /// requests take no more time. Returns true if there was a result: then the look-up should be repeated.
     fn fetch(&self, store: &DiskStore, wanted: &[Wanted<'_>]) -> bool;
 
     /// Offers the entry of `store` under `key` to other stores. Returns at once.
     fn offer(&self, store: &DiskStore, level: Level, key: &Key);
 
-    /// Warnings for the user since the last call. Empty where the implementation reports them itself.
+    /// Warnings for the user since the last call; empty if the implementation reports them itself.
     fn take_warnings(&self) -> Vec<String> {
         Vec::new()
     }

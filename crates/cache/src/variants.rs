@@ -1,26 +1,26 @@
-//! The keys under which the result of one call or step may be kept, in the order in which they are looked up.
+//! The keys under which the result of one call or step may be stored, in the order in which they are looked up.
 //!
 //! Looking up, storing, asking shared caches and explaining a miss all walk this one list.
 
 use crate::key::Key;
 use crate::record::Outcome;
 
-/// A result may be reusable in every folder or only where it was made, and may be shown alike everywhere or only on one
-/// terminal: up to four keys for one question.
+/// The keys of one call or step. A result may be reusable in every folder or only where it was made, and may look the same
+/// everywhere or only on one kind of terminal: that makes up to four keys.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeyVariants {
     base: Key,
     variants: Vec<KeyVariant>,
 }
 
-/// One of the keys of a question, and which results are kept under it.
+/// One of these keys, and the kind of results under it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct KeyVariant {
     /// The key.
     pub key: Key,
-    /// Results under it are reusable only in these folders.
+    /// Whether results under it are reusable only in these folders.
     pub is_path_specific: bool,
-    /// Results under it were made of a text whose words may have been on other lines.
+    /// Whether results under it were made from a text that may have had other line numbers.
     pub is_of_any_lines: bool,
     shown: Shown,
 }
@@ -28,17 +28,17 @@ pub struct KeyVariant {
 /// Which diagnostics the results under a key may have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Shown {
-    /// Any: there is no terminal that they would be fitted to.
+    /// Any: there is no terminal for which they would be formatted.
     Any,
-    /// None: there is a terminal, and it shows nothing as everything does.
+    /// None: there is a terminal, and a result without messages is the same for all.
     Nothing,
-    /// As the terminal shows them.
+    /// Diagnostics formatted for this terminal.
     OnTerminal,
 }
 
 impl KeyVariants {
-    /// Those of `key`; `path_specific` is the key of a result that holds a folder's name, `on_terminal` makes the key of
-    /// one with diagnostics for the terminal that there is.
+    /// The variants of `key`. `path_specific` is the key of a result that contains a folder's name; `on_terminal` makes the
+    /// key of a result with diagnostics for the present terminal.
     pub fn new(
         key: Key,
         path_specific: Option<Key>,
@@ -67,7 +67,7 @@ impl KeyVariants {
         }
     }
 
-    /// The same, and last the key of the words without their lines, under which results that say nothing are kept.
+    /// The same variants, and last the key of the text without its line numbers, for results without messages.
     pub fn or_of_any_lines(mut self, key: Key) -> Self {
         self.variants.push(KeyVariant {
             key,
@@ -78,19 +78,19 @@ impl KeyVariants {
         self
     }
 
-    /// The key of the words without their lines, if there is one.
+    /// The key of the text without its line numbers, if there is one.
     pub fn of_any_lines(&self) -> Option<Key> {
         let mut variants = self.variants.iter();
         let found = variants.find(|variant| variant.is_of_any_lines);
         found.map(|variant| variant.key)
     }
 
-    /// The key that the others are made from.
+    /// The key from which the others are made.
     pub fn base(&self) -> Key {
         self.base
     }
 
-    /// In the order in which they are looked up.
+    /// The variants in the order in which they are looked up.
     pub fn iter(&self) -> impl Iterator<Item = &KeyVariant> {
         self.variants.iter()
     }
@@ -100,8 +100,7 @@ impl KeyVariants {
         self.variants.iter().map(|variant| variant.key).collect()
     }
 
-    /// The key under which a new result is kept; `None` for a result that is path-specific where no folder's name is left
-    /// out of keys.
+    /// The key under which a new result is stored; `None` if the result is path-specific and there are no mapped folders.
     pub fn for_result(&self, is_path_specific: bool, outcome: &Outcome) -> Option<Key> {
         let fits = |variant: &&KeyVariant| {
             variant.is_path_specific == is_path_specific
@@ -113,7 +112,7 @@ impl KeyVariants {
 }
 
 impl KeyVariant {
-    /// Whether a result under this key is one that this look-up may use.
+    /// Whether this look-up may use a result under this key.
     pub fn suits(&self, outcome: &Outcome) -> bool {
         let is_silent = outcome.stderr.is_empty();
         (self.shown != Shown::Nothing || is_silent)

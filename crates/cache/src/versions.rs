@@ -7,9 +7,10 @@
 //! | notes, counters, the upload queue | in their names | made anew where they are missing |
 //! | keys | the domain in each [`Hashing`](crate::Hashing) | a new one, and the old entries are asked for no more |
 //!
-//! Who changes what a record holds or means raises [`RECORDS`]. If the older records still mean the same, their version goes
-//! into [`ALSO_READ`], and `upgrade` in `record.rs` gets their decoder. If not, they are misses that say so. A record as
-//! this version writes it is kept in `tests/versions`, so that no change of the format goes unnoticed.
+//! A change of what a record contains or means raises [`RECORDS`]. If the older records still mean the same, their version
+//! is added to [`ALSO_READ`], and `upgrade` in `record.rs` gets their decoder. If not, a look-up reports them as misses of
+//! another version. A record as this version writes it is kept in `tests/versions`, so that no change of the format goes
+//! unnoticed.
 
 /// The version of the records that are written.
 pub const RECORDS: u32 = 4;
@@ -18,7 +19,7 @@ pub const RECORDS: u32 = 4;
 /// files, which decide whether a result holds, and no release wrote them.
 #[cfg(not(test))]
 pub(crate) const ALSO_READ: &[u32] = &[];
-/// The unit tests read one more, to try what an upgrade does.
+/// The unit tests read one more, to test the upgrade.
 #[cfg(test)]
 pub(crate) const ALSO_READ: &[u32] = &[3];
 
@@ -27,7 +28,7 @@ pub(crate) fn is_read(version: u32) -> bool {
     version == RECORDS || ALSO_READ.contains(&version)
 }
 
-/// Versions whose records are not read, and may be in a cache: all before, and the next one after a downgrade.
+/// Versions whose records are not read and may be in a cache: all earlier ones, and the next one after a downgrade.
 pub(crate) fn not_read() -> impl Iterator<Item = u32> {
     (1..=RECORDS + 1).rev().filter(|version| !is_read(*version))
 }
@@ -51,7 +52,7 @@ mod tests {
         DiskStore::open(root, options).expect("open")
     }
 
-    /// Leaves a result in the folder of another version, with the magic of that.
+    /// Stores a result in the folder of another version, with the magic of that version.
     fn leave(store: &DiskStore, version: u32, key: &Key, outcome: &Outcome) {
         store
             .store(Level::Steps, key, &InputManifest::default(), outcome)
@@ -86,12 +87,12 @@ mod tests {
             other => panic!("{other:?}"),
         };
         assert_eq!(ours.remembered(Level::Steps, &key).len(), 1);
-        // A read-only one too, which keeps nothing.
+        // A read-only store upgrades too, and stores nothing.
         fs::remove_dir_all(folder.path().join("steps-v4")).expect("it was written");
         hit(&store(folder.path(), true));
         assert!(!folder.path().join("steps-v4").exists());
         hit(&ours);
-        // Now without the older one, which stayed for an older program.
+        // The older record, which stayed for an older program, is removed here.
         fs::remove_dir_all(folder.path().join("steps-v3")).expect("it is there");
         hit(&ours);
         assert_eq!(ours.other_versions().expect("a list"), []);
@@ -114,7 +115,7 @@ mod tests {
             assert_eq!(found.len(), 1);
             assert_eq!(found[0].folder, format!("steps-v{version}"));
             assert_eq!((found[0].entries, found[0].bytes), (1, 4096));
-            // Ours stays.
+            // The entries of this version stay.
             let mine = Hashing::new("mine").finish();
             let nothing = (InputManifest::default(), Outcome::default());
             ours.store(Level::Steps, &mine, &nothing.0, &nothing.1)

@@ -20,7 +20,7 @@ pub(crate) fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
     out.extend_from_slice(bytes);
 }
 
-/// Takes stored values off the front of some bytes; `None` where they end too early or make no sense.
+/// Takes stored values off the front of some bytes; `None` if they end too early or are not valid.
 pub(crate) struct Reader<'a> {
     rest: &'a [u8],
 }
@@ -58,7 +58,7 @@ impl<'a> Reader<'a> {
         self.array().map(u64::from_le_bytes)
     }
 
-    /// Mostly one byte; a manifest has thousands of them.
+    /// Most are one byte long; a manifest has thousands of them.
     #[expect(
         clippy::inline_always,
         reason = "left to the compiler, this call was a twentieth of a hit"
@@ -74,7 +74,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Eight bytes at a time where eight are left.
+    /// Eight bytes at a time while there are eight.
     fn longer_varint(&mut self, bytes: &'a [u8]) -> Option<u64> {
         let Some((first, rest)) = bytes.split_first_chunk::<8>() else {
             return self.rest_of_varint(bytes, 0, 0);
@@ -86,18 +86,18 @@ impl<'a> Reader<'a> {
         }
         let length = ends.trailing_zeros() as usize / 8 + 1;
         self.rest = bytes.get(length..)?;
-        // Up to the first end, without what comes behind it.
+        // The bytes up to the first end, without what follows.
         Some(together(word & (ends ^ (ends - 1))))
     }
 
-    /// The same a byte at a time; `value` has the first `shift` bits.
+    /// The same byte by byte; `value` has the first `shift` bits.
     fn rest_of_varint(&mut self, bytes: &'a [u8], mut value: u64, mut shift: u32) -> Option<u64> {
         let mut rest = bytes.iter();
         loop {
             let byte = *rest.next()?;
             value |= u64::from(byte & 0x7f) << shift;
             if byte < 0x80 {
-                // The tenth byte has room for one bit only.
+                // The tenth byte may have one bit only.
                 if shift == 63 && byte > 1 {
                     return None;
                 }
@@ -125,7 +125,8 @@ impl<'a> Reader<'a> {
         self.take(length)
     }
 
-    /// A count of things of at least `smallest` bytes each, refused when they cannot all be there. Bounds what a reader allocates.
+    /// A count of items of at least `smallest` bytes each, refused if the bytes cannot hold that many. This limits what a
+    /// reader allocates.
     pub(crate) fn count(&mut self, smallest: usize) -> Option<usize> {
         let count = self.length()?;
         (count.checked_mul(smallest)? <= self.rest.len()).then_some(count)

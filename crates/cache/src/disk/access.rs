@@ -1,7 +1,7 @@
-//! Who may use a store's folder: its owner alone, unless sharing was asked for.
+//! Decides who may use a store's folder: only its owner, unless the user allows sharing.
 //!
-//! A store's content is trusted: anyone who can write there decides the results of other people's builds. So a folder
-//! that others can write to is not used, and one of our own is closed to them.
+//! A store's content is trusted: anyone who can write to it decides the results of other people's builds. So a folder that
+//! others can write to is not used; if it is this user's own, it is closed to them.
 
 use std::fs::{self, DirBuilder, Metadata, Permissions};
 use std::io;
@@ -14,9 +14,9 @@ use super::layout::{TEMPORARY, holds_entries};
 /// Who may use a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StoreAccess {
-    /// This user's alone, whatever the umask.
+    /// This user only, whatever the umask.
     Private,
-    /// Everybody whom the umask and the folder let in.
+    /// Every user whom the umask and the folder's permissions allow.
     ByUmask,
 }
 
@@ -42,16 +42,16 @@ impl StoreAccess {
 /// The outcome of claiming a folder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Claimed {
-    /// It was as it should be.
+    /// It was closed to others already.
     AsItWas,
-    /// Others could write to it; they no longer can.
+    /// Others could write to it; now they cannot.
     Closed,
 }
 
 /// Makes sure that no other user can write below `root`, which is `found`.
 ///
 /// # Errors
-/// It is another user's, or cannot be closed to others.
+/// The folder is another user's, or cannot be closed to others.
 pub(super) fn claim(root: &Path, found: &Metadata, readonly: bool) -> Result<Claimed, OpenError> {
     let foreign = |why| OpenError::Foreign {
         path: root.to_path_buf(),
@@ -60,7 +60,7 @@ pub(super) fn claim(root: &Path, found: &Metadata, readonly: bool) -> Result<Cla
     let others_write = found.mode() & 0o022 != 0;
     let ours = found.uid() == rustix::process::geteuid().as_raw();
     if !ours {
-        // Root could do anything anyway: a cache that comes with a system's image.
+        // Root could do anything anyway. This is for a cache in a system's image.
         return match found.uid() == 0 && !others_write {
             true => Ok(Claimed::AsItWas),
             false => Err(foreign("belongs to another user")),
@@ -69,7 +69,7 @@ pub(super) fn claim(root: &Path, found: &Metadata, readonly: bool) -> Result<Cla
     if found.mode() & 0o077 == 0 {
         return Ok(Claimed::AsItWas);
     }
-    // Never a folder that holds anything else: /tmp, a home directory.
+    // A folder that holds anything else is never closed: /tmp, a home directory.
     let closed = !readonly
         && is_a_store(root)
         && fs::set_permissions(root, Permissions::from_mode(0o700)).is_ok();
@@ -80,7 +80,7 @@ pub(super) fn claim(root: &Path, found: &Metadata, readonly: bool) -> Result<Cla
     }
 }
 
-/// Creates the folder of a private store, where it is missing. If that fails, the first write reports it.
+/// Creates the folder of a private store if it is missing. If that fails, the first write reports it.
 pub(super) fn create_root(root: &Path) {
     if let Some(parent) = root.parent() {
         drop(fs::create_dir_all(parent));
@@ -88,19 +88,20 @@ pub(super) fn create_root(root: &Path) {
     drop(DirBuilder::new().mode(0o700).create(root));
 }
 
-/// A file of this name in a store says that its results are never uploaded.
+/// The name of a file in a store that says that its results are never uploaded.
 const NEVER_UPLOAD: &str = "never-upload";
 
 /// Whether the store in `root` is marked as never to be uploaded.
 pub fn is_never_uploaded(root: &Path) -> bool {
-    // Where it cannot be seen, nothing is given away either.
+    // If that cannot be seen, nothing is uploaded either.
     !matches!(root.join(NEVER_UPLOAD).try_exists(), Ok(false))
 }
 
-/// A file of this name in a store says that results of an untrusted shared cache are in it.
+/// The name of a file in a store that says that results of an untrusted shared cache are in it.
 const UNTRUSTED: &str = "untrusted";
 
-/// Whether the store in `root` has, or had, results of an untrusted shared cache: they go to no other one.
+/// Whether the store in `root` contains, or contained, results of an untrusted shared cache. No other shared cache gets
+/// them.
 pub fn is_untrusted(root: &Path) -> bool {
     !matches!(root.join(UNTRUSTED).try_exists(), Ok(false))
 }
@@ -117,7 +118,7 @@ pub fn mark_untrusted(root: &Path) -> std::io::Result<()> {
     }
 }
 
-/// Whether everything in a folder is a store's, or there is nothing.
+/// Whether everything in a folder belongs to a store, or the folder is empty.
 fn is_a_store(root: &Path) -> bool {
     let Ok(mut listing) = fs::read_dir(root) else {
         return false;

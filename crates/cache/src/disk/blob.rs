@@ -1,4 +1,4 @@
-//! Bytes by digest: stored, placed where a caller wants them, and read back.
+//! Stores bytes by digest, copies them to where a caller wants them, and reads them back.
 
 use std::fs::File;
 use std::io::Read;
@@ -14,10 +14,10 @@ use super::store::DiskStore;
 use super::{frames, install};
 use crate::digest::Digest;
 
-/// Larger files are stored in pieces: to take so much fresh memory costs more than to read a file twice.
+/// Larger files are stored in pieces: that much fresh memory costs more than reading a file twice.
 const STORED_AT_ONCE: u64 = 4 << 20;
 impl DiskStore {
-    /// Stores bytes. Those that are there already are marked as used.
+    /// Stores bytes. If they are in the store already, they are marked as used.
     pub fn put_bytes(&self, bytes: &[u8], packing: Packing) -> Result<Digest, StoreError> {
         self.writable()?;
         let digest = Digest::of_bytes(bytes);
@@ -61,7 +61,7 @@ impl DiskStore {
             file.read_to_end(&mut bytes).map_err(reading)?;
             return self.put_bytes(&bytes, packing);
         }
-        // The name comes first: a large file that is there already need not be written again.
+        // The digest comes first: a large file that is in the store already need not be written again.
         let digest = Digest::of_file(source).map_err(reading)?;
         let path = self.blob_path(&digest);
         if is_there(&path, &digest) {
@@ -86,10 +86,10 @@ impl DiskStore {
         Ok(digest)
     }
 
-    /// Places a blob at `dest`, executable or not. `false` when it is not in the store, or was spoiled there.
+    /// Places a blob at `dest`, executable or not. Returns `false` if it is not in the store, or was damaged.
     ///
-    /// A regular file of this user's with no other name is replaced whole; for anything else that has the name there is
-    /// an error, and it stays as it is.
+    /// A regular file at `dest` that is this user's and has no other name is replaced. Anything else stays as it is, and is
+    /// an error.
     pub fn get_to(
         &self,
         digest: &Digest,
@@ -105,7 +105,7 @@ impl DiskStore {
             .map(|placed| placed.unwrap_or(false))
     }
 
-    /// As [`DiskStore::get_to`], for other bytes that are made of a blob's. `false` also where the blob is missing.
+    /// Like [`DiskStore::get_to`], for bytes that are made from a blob's. Also returns `false` if the blob is missing.
     pub fn get_changed_to(
         &self,
         digest: &Digest,
@@ -124,8 +124,8 @@ impl DiskStore {
             .map(|placed| placed.unwrap_or(false))
     }
 
-    /// As [`DiskStore::get_to`] for files, but for the last step, which is the caller's: [`Staged::commit`]. `None`
-    /// when it is not in the store, was spoiled there, or cannot be placed in this way.
+    /// Like [`DiskStore::get_to`] for files, except for the last step, which the caller takes: [`Staged::commit`]. Returns
+    /// `None` if the blob is not in the store, was damaged, or cannot be placed in this way.
     pub fn stage(
         &self,
         digest: &Digest,
@@ -140,7 +140,7 @@ impl DiskStore {
         self.miss_if_bad(&path, dest, staged).map(Option::flatten)
     }
 
-    /// A blob's bytes, verified; `None` when it is not in the store, or was spoiled there.
+    /// A blob's bytes, verified; `None` if it is not in the store, or was damaged.
     pub fn get_bytes(&self, digest: &Digest) -> Result<Option<Vec<u8>>, StoreError> {
         let path = self.blob_path(digest);
         let mut bytes = Vec::new();
@@ -174,7 +174,7 @@ impl DiskStore {
         Ok(Some(value))
     }
 
-    /// A spoiled blob is removed and counted, and was never there.
+    /// Removes and counts a damaged blob, and treats it as missing.
     fn miss_if_bad<T>(
         &self,
         path: &Path,
@@ -193,7 +193,7 @@ impl DiskStore {
     }
 }
 
-/// Whether a blob is there and whole as far as its end tells; marks it as used.
+/// Whether a blob exists and its end is intact; marks it as used.
 fn is_there(path: &Path, digest: &Digest) -> bool {
     match Blob::open(path) {
         Ok(Some(blob)) if blob.trailer.digest == *digest => {

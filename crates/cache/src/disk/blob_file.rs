@@ -1,4 +1,5 @@
-//! The file of a blob: the payload first, so that a plain one starts where a file's content starts, then what proves it.
+//! The file of a blob: first the payload, so that a plain one starts where a file's content starts, then a trailer that
+//! verifies it.
 //!
 //! ```text
 //! blob    = payload trailer
@@ -25,21 +26,21 @@ const MAGIC: &[u8; 8] = b"WCCBLB01";
 
 pub(super) const TRAILER: usize = 32 + 8 + 8 + 8 + 16 + 8 + 8;
 
-/// Larger blobs are unpacked in pieces.
+/// Larger blobs are decompressed in pieces.
 const IN_MEMORY: u64 = 32 << 20;
 
 const PIECE: usize = 1 << 20;
 
-/// How bytes are kept.
+/// How the bytes of a blob are stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Packing {
-    /// As they are: quickest to place.
+    /// Uncompressed: quickest to place.
     Plain,
     /// Compressed, unless that gains nothing.
     Zstd,
 }
 
-/// Verifies everything about a blob, its SHA-256 too. `Ok(false)` for a bad one.
+/// Verifies everything about a blob, including its SHA-256. Returns `Ok(false)` for a damaged one.
 pub(super) fn verify(path: &Path) -> io::Result<bool> {
     let mut hashing = HashingWriter(Digesting::new());
     let verified = Blob::open(path).and_then(|blob| match blob {
@@ -47,7 +48,7 @@ pub(super) fn verify(path: &Path) -> io::Result<bool> {
         None => Ok(None),
     });
     match verified {
-        // Removed meanwhile: no harm.
+        // It was removed meanwhile, which is no damage.
         Ok(None) => Ok(true),
         Ok(Some(trailer)) => {
             let digest = hashing.0.finish();
@@ -84,7 +85,7 @@ impl Blob {
         Ok(Some(Blob { file, trailer }))
     }
 
-    /// Writes the bytes; they are good only if this returns so.
+    /// Writes the bytes. They are valid only if this returns `Ok`.
     pub(super) fn copy_to(&mut self, out: &mut dyn Write) -> Result<(), BlobFault> {
         let in_memory = match self.trailer.packing {
             Packing::Plain => frames::SMALL as u64,
@@ -109,11 +110,11 @@ impl Blob {
         match (copied, payload.fault.take()) {
             (_, Some(error)) => return Err(BlobFault::Reading(error)),
             (Err(BlobFault::Writing(error)), None) => return Err(BlobFault::Writing(error)),
-            // The decoder refused what the disk gave.
+            // The decoder refused the bytes from the disk.
             (Err(_), None) => return Err(BlobFault::Bad),
             (Ok(()), None) => {}
         }
-        // The checksum covers what a decoder has no need to read.
+        // The checksum also covers bytes that the decoder does not need.
         io::copy(&mut payload, &mut io::sink()).map_err(BlobFault::Reading)?;
         match payload.hasher.digest128() == self.trailer.checksum {
             true => Ok(()),
@@ -121,7 +122,7 @@ impl Blob {
         }
     }
 
-    /// The same for bytes that fit into memory: verified, then unpacked by several threads.
+    /// The same for bytes that fit into memory: verified first, then decompressed by several threads.
     fn write_at_once(&mut self, out: &mut dyn Write) -> Result<(), BlobFault> {
         let size = usize::try_from(self.trailer.digest.size).map_err(|_| BlobFault::Bad)?;
         let mut payload = Vec::new();
@@ -186,7 +187,7 @@ impl Trailer {
     }
 }
 
-/// Copies exactly `size` bytes; fewer or more are bad.
+/// Copies exactly `size` bytes; any other number means damage.
 fn copy(from: &mut dyn Read, size: u64, out: &mut dyn Write) -> Result<(), BlobFault> {
     let piece = usize::try_from(size).unwrap_or(PIECE).clamp(1, PIECE);
     let mut buffer = vec![0; piece];
@@ -247,7 +248,7 @@ pub(super) fn copy_packed(from: &mut File, out: &mut File) -> io::Result<(Digest
     Ok((digest, trailer))
 }
 
-/// Each piece has the length of a frame, but the last.
+/// Calls `each` for each piece. All pieces but the last have the length of a frame.
 fn each_piece(from: &mut File, mut each: impl FnMut(&[u8]) -> io::Result<()>) -> io::Result<()> {
     let mut buffer = Vec::with_capacity(frames::FRAME);
     loop {
@@ -260,7 +261,7 @@ fn each_piece(from: &mut File, mut each: impl FnMut(&[u8]) -> io::Result<()>) ->
     }
 }
 
-/// Hashes what is read, and remembers whether the disk itself failed.
+/// Hashes the bytes that are read, and notes whether the disk itself failed.
 struct HashingReader<R> {
     inner: R,
     hasher: Xxh3,

@@ -5,7 +5,11 @@
 //! line = '+' name ' ' number (' ' name ' ' number)* '\n'
 //! ```
 //!
-//! A line that does not read exactly so (a full disk cut it short) is passed over. Appending takes the file's lock shared. Folding takes it alone, writes a new file and renames it over the old. An appender that then gets the lock of the old file sees that nothing links to it any more and starts over, so nothing is lost. Nobody waits for a lock for long: a stopped process must not stop the others. Counting is advice, so who waited in vain appends all the same, and is lost where the holder folds; and waits less the next time.
+//! A line with any other form (a full disk cut it short) is skipped. Appending takes the file's lock as shared. Folding
+//! takes it as exclusive, writes a new file and renames it over the old one. An appender that then gets the lock of the old
+//! file sees that the file has no name any more and starts over, so nothing is lost. No process waits long for the lock,
+//! because a stopped process must not stop the others. The counts need not be exact: after a wait in vain, the process
+//! appends without the lock, and loses its addition if the holder is folding. Its next wait is shorter.
 
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions, TryLockError};
@@ -19,17 +23,17 @@ use super::access::StoreAccess;
 use super::error::StoreError;
 use super::file::{TempFile, with_folder};
 
-/// For an addition, as long as no other addition arrives. Folding takes less than a millisecond, and more on a busy disk.
+/// How long an addition waits while no other arrives. Folding takes less than a millisecond, and more on a busy disk.
 const PATIENCE: Duration = Duration::from_millis(500);
-/// The same when it was in vain the last time.
+/// How long an addition waits after a wait in vain.
 const LITTLE_PATIENCE: Duration = Duration::from_millis(2);
-/// For a user who resets all counters.
+/// How long a reset of all counters by a user waits.
 const LONG_PATIENCE: Duration = Duration::from_secs(2);
 
 #[derive(Debug)]
 pub(super) struct Tally {
     path: PathBuf,
-    /// Folded beyond this many bytes.
+    /// The number of bytes beyond which the file is folded.
     fold_at: u64,
     access: StoreAccess,
     /// How long an addition waits.
@@ -55,7 +59,7 @@ impl Tally {
         }
     }
 
-    /// Adds, or gives up where that cannot be done.
+    /// Adds the counts, or gives up if that cannot be done.
     pub(super) fn add(&self, counts: &[(&str, i64)]) {
         if counts.is_empty() {
             return;
@@ -92,16 +96,16 @@ impl Tally {
         std::fs::read(&self.path).map_or_else(|_| BTreeMap::new(), |bytes| sums_of(&bytes))
     }
 
-    /// Puts these sums in place of all before.
+    /// Replaces all sums by these.
     pub(super) fn replace(&self, counts: &[(&str, i64)]) -> Result<(), StoreError> {
         let _locked = self.lock(Lock::Alone, LONG_PATIENCE)?;
         self.write(counts.iter().copied())
     }
 
-    /// Failing to fold leaves a longer file, which the next addition tries to fold.
+    /// Folds the file. If that fails the file stays longer, and the next addition tries again.
     fn fold(&self) {
         let Ok(file) = self.open() else { return };
-        // Another process that folds does this work too.
+        // If another process folds, it does this work too.
         if file.try_lock().is_err() || !is_linked(&file) {
             return;
         }
@@ -109,8 +113,8 @@ impl Tally {
         drop(self.write(sums.iter().map(|(name, sum)| (name.as_str(), *sum))));
     }
 
-    /// A log of a private store that others can read, from before it was closed to them, is one that they can lock for as
-    /// long as they like. A new one takes its place; what is being added at this moment is lost.
+    /// A private store's file from before the store was closed may still be open in another user's process, which could hold
+    /// its lock for ever. So a new file takes its place; an addition at this moment is lost.
     fn renew_if_exposed(&self) {
         let exposed = std::fs::metadata(&self.path).is_ok_and(|found| found.mode() & 0o077 != 0);
         if self.access == StoreAccess::Private && exposed {
@@ -137,7 +141,7 @@ impl Tally {
             .map_err(|source| StoreError::io("open", &self.path, source))
     }
 
-    /// The file, locked, and surely the one that is in place.
+    /// Opens and locks the file, and makes sure that it is the one in place.
     fn lock(&self, lock: Lock, patience: Duration) -> Result<File, StoreError> {
         let start = Instant::now();
         let mut seen = (0, 0);
@@ -189,7 +193,7 @@ fn line<'a>(counts: impl Iterator<Item = (&'a str, i64)>) -> String {
     line
 }
 
-/// Names are the caller's words; what the grammar uses for itself is written as in a URL.
+/// Appends a name. Characters that the grammar uses are escaped as in a URL.
 fn push_name(line: &mut String, name: &str) {
     for c in name.chars() {
         if matches!(c, '+' | '%') || c.is_whitespace() || c.is_control() {
@@ -211,7 +215,7 @@ fn name_of(written: &str) -> String {
 
 fn sums_of(bytes: &[u8]) -> BTreeMap<String, i64> {
     let mut sums = BTreeMap::new();
-    // Text after the last line end is an incomplete line.
+    // Text behind the last line end is an incomplete line.
     let whole = bytes
         .iter()
         .rposition(|b| *b == b'\n')

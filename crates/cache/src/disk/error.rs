@@ -14,7 +14,7 @@ pub enum OpenError {
         /// The path.
         path: PathBuf,
     },
-    /// Others decide what is in it.
+    /// Other users could write to it.
     #[error("{} {why}, so others could put results there (`shared = true` allows it)", path.display())]
     Foreign {
         /// The path.
@@ -22,7 +22,7 @@ pub enum OpenError {
         /// The problem with it.
         why: &'static str,
     },
-    /// The path cannot be looked at.
+    /// The path cannot be examined.
     #[error("failed to examine {}", path.display())]
     Unreachable {
         /// The path.
@@ -62,7 +62,7 @@ pub enum StoreError {
         /// The reason.
         source: RecordError,
     },
-    /// A kind of note that is no plain name.
+    /// A kind of note whose name is not plain.
     #[error("{0:?} is not a kind of note: only a-z, 0-9, - and _")]
     Kind(String),
     /// Another process holds a lock for too long.
@@ -83,10 +83,10 @@ impl StoreError {
     }
 }
 
-/// Why a blob's bytes did not arrive.
+/// Why a blob's bytes could not be read.
 #[derive(Debug)]
 pub(super) enum BlobFault {
-    /// It is not what its name says.
+    /// Its content does not match its name.
     Bad,
     Reading(io::Error),
     Writing(io::Error),

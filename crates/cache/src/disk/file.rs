@@ -1,4 +1,4 @@
-//! Files that come into place whole: a private name or none first, nothing left behind on failure.
+//! Files that appear only when they are complete: they first have a private name or none, and a failure leaves nothing.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -13,17 +13,17 @@ use rustix::io::Errno;
 
 use super::access::StoreAccess;
 
-/// A file under a private name or without one, removed unless it is moved into place.
+/// A file with a private name or without a name. It is removed unless it is moved into place.
 pub(crate) struct TempFile {
-    /// `None` where the file system allows a file without a name: then it is gone with the process, however that ends.
+    /// `None` if the file has no name. Such a file disappears with the process, however that ends.
     path: Option<PathBuf>,
     file: File,
     moved: bool,
 }
 
 impl TempFile {
-    /// Creates one without a name in the file system of `folder`, where that can be (open(2), `O_TMPFILE`), else as
-    /// [`TempFile::create`] does: for folders of the user's, in which an interrupted process must leave nothing.
+    /// Creates a file without a name in the file system of `folder`, if that is possible (open(2), `O_TMPFILE`), otherwise
+    /// like [`TempFile::create`]. It is for the user's folders, in which an interrupted process must leave nothing.
     pub(crate) fn create_unnamed(folder: &Path, mode: u32) -> io::Result<TempFile> {
         let flags = OFlags::TMPFILE | OFlags::WRONLY | OFlags::CLOEXEC;
         match rustix::fs::open(folder, flags, Mode::from_raw_mode(mode)) {
@@ -36,7 +36,7 @@ impl TempFile {
         }
     }
 
-    /// Creates one in `folder`; the process's umask applies to `mode`.
+    /// Creates a file in `folder`; the process's umask applies to `mode`.
     pub(crate) fn create(folder: &Path, mode: u32) -> io::Result<TempFile> {
         loop {
             let path = private_name(folder);
@@ -56,7 +56,7 @@ impl TempFile {
         }
     }
 
-    /// As [`TempFile::create`], creating the folder where it is missing.
+    /// Like [`TempFile::create`], but creates the folder if it is missing.
     pub(crate) fn create_with_folder(folder: &Path, access: StoreAccess) -> io::Result<TempFile> {
         with_folder(Some(folder), access, || {
             TempFile::create(folder, access.file_mode())
@@ -82,7 +82,7 @@ impl TempFile {
         self.try_move(path)
     }
 
-    /// As [`TempFile::move_to`], creating the target's folder where it is missing.
+    /// Like [`TempFile::move_to`], but creates the target's folder if it is missing.
     pub(crate) fn move_to_with_folder(
         mut self,
         path: &Path,
@@ -95,7 +95,7 @@ impl TempFile {
         if self.path.is_none() {
             match self.link(path) {
                 Err(Errno::EXIST) => {
-                    // A name can only be taken over by another name.
+                    // Only a file with a name can replace another.
                     let private = private_name(path.parent().unwrap_or(Path::new("")));
                     self.link(&private)?;
                     self.path = Some(private);
@@ -110,7 +110,7 @@ impl TempFile {
         Ok(())
     }
 
-    /// Gives a file without a name one, as open(2) says under `O_TMPFILE`.
+    /// Gives a name to a file without one, as open(2) describes under `O_TMPFILE`.
     fn link(&self, path: &Path) -> rustix::io::Result<()> {
         let ours = format!("/proc/self/fd/{}", self.file.as_raw_fd());
         rustix::fs::linkat(CWD, ours, CWD, path, AtFlags::SYMLINK_FOLLOW)
@@ -119,7 +119,7 @@ impl TempFile {
 
 fn private_name(folder: &Path) -> PathBuf {
     static NEXT: AtomicU64 = AtomicU64::new(0);
-    // Two containers that share a folder may have a process id in common, hence the time.
+    // Two containers that share a folder may have equal process ids, so the time is in the name too.
     let time = SystemTime::now()
         .duration_since(SystemTime::UNIX_EPOCH)
         .map_or(0, |since| since.as_nanos());
@@ -139,13 +139,14 @@ impl Drop for TempFile {
     }
 }
 
-/// Tries something; where a folder is missing, creates it and tries again. Folders are thus made once, not looked for each time.
+/// Runs `attempt`; if a folder is missing, creates it and runs it again. So folders are created once, and not looked for
+/// each time.
 pub(crate) fn with_folder<T>(
     folder: Option<&Path>,
     access: StoreAccess,
     mut attempt: impl FnMut() -> io::Result<T>,
 ) -> io::Result<T> {
-    // More than once: another process may be clearing the store, and remove the folder as often as it is made.
+    // It tries several times, because another process may be clearing the store and remove the folder again.
     const ATTEMPTS: usize = 16;
     let mut result = attempt();
     for _ in 0..ATTEMPTS {
@@ -162,7 +163,7 @@ pub(crate) fn with_folder<T>(
     result
 }
 
-/// Whether an error says that there is nothing at a path.
+/// Whether an error means that the path does not exist.
 pub(crate) fn means_missing(error: &io::Error) -> bool {
     matches!(
         error.kind(),
@@ -170,7 +171,7 @@ pub(crate) fn means_missing(error: &io::Error) -> bool {
     )
 }
 
-/// A whole file and its handle; `None` where it does not exist.
+/// A file's content and its handle; `None` if it does not exist.
 pub(crate) fn read_whole(path: &Path) -> io::Result<Option<(File, Vec<u8>)>> {
     let mut file = match File::open(path) {
         Ok(file) => file,
@@ -182,10 +183,11 @@ pub(crate) fn read_whole(path: &Path) -> io::Result<Option<(File, Vec<u8>)>> {
     Ok(Some((file, bytes)))
 }
 
-/// How old a "last used" may be. Writing it at every use would cost more than it tells.
+/// How outdated the time of last use may be. To write it at every use would cost too much.
 const USE_AGE: Duration = Duration::from_secs(3600);
 
-/// Notes that an entry is in use now, unless that was noted within the hour. Failure makes it look older than it is, no more.
+/// Notes that an entry is in use now, unless that was noted within the hour. If this fails, the entry only looks older than
+/// it is.
 pub(crate) fn mark_used(file: &File) {
     let now = SystemTime::now();
     let recent = file

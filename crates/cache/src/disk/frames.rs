@@ -1,4 +1,4 @@
-//! Compression in independent pieces, so that an object of many megabytes is unpacked by several threads.
+//! Compresses in independent pieces, so that several threads can decompress an object of many megabytes.
 //!
 //! The output is a sequence of zstd frames, which any zstd decoder reads as one text (RFC 8878, section 3: frames are
 //! concatenated). A blob written as a single frame is a sequence of one.
@@ -9,17 +9,17 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use zstd::bulk::Decompressor;
 use zstd::zstd_safe::{find_frame_compressed_size, get_frame_content_size};
 
-/// Beyond this level zstd gives little for device code and costs much.
+/// Higher levels of zstd gain little for device code and cost much.
 const LEVEL: i32 = 1;
-/// Bytes of one frame before packing. zstd's window at this level is 2 MiB, so little is lost.
+/// The bytes of one frame before compression. zstd's window at this level is 2 MiB, so little is lost.
 pub(super) const FRAME: usize = 1 << 20;
-/// Bytes that are not worth packing: unpacking a small object was a tenth of a hit's instructions, and a disk keeps whole
-/// blocks of 4 KiB.
+/// Fewer bytes are not worth compressing: decompressing a small object was a tenth of a hit's instructions, and a disk
+/// stores whole blocks of 4 KiB.
 pub(super) const SMALL: usize = 16 << 10;
-/// A hit is to be quick, not to take the machine.
+/// The most threads for one hit: it should be quick, and leave the machine to others.
 const MOST_THREADS: usize = 4;
 
-/// Packs one frame after the other, in memory that is taken once.
+/// Compresses one frame after the other, in memory that is allocated once.
 pub(super) struct Packer {
     compressor: zstd::bulk::Compressor<'static>,
     packed: Vec<u8>,
@@ -35,7 +35,7 @@ impl Packer {
         })
     }
 
-    /// A piece as a frame.
+    /// Returns a piece as a frame.
     ///
     /// # Errors
     /// It cannot be compressed.
@@ -49,7 +49,7 @@ impl Packer {
     }
 }
 
-/// Compresses; `None` where that fails or gains little.
+/// Compresses; `None` if that fails or gains little.
 pub(super) fn pack(bytes: &[u8]) -> Option<Vec<u8>> {
     if bytes.len() <= SMALL {
         return None;
@@ -65,16 +65,16 @@ pub(super) fn pack(bytes: &[u8]) -> Option<Vec<u8>> {
     (!packed.is_empty()).then_some(packed)
 }
 
-/// Where one frame is, and where its content goes.
+/// The place of one frame, and the place for its content.
 struct Place<'a> {
     frame: &'a [u8],
     into: &'a mut [u8],
 }
 
-/// Unpacks exactly `size` bytes; `None` where `packed` is anything else.
+/// Decompresses to exactly `size` bytes; `None` if `packed` is anything else.
 pub(super) fn unpack(packed: &[u8], size: usize) -> Option<Vec<u8>> {
     let mut bytes = Vec::new();
-    // A spoiled length must not end the process.
+    // A damaged length must not end the process.
     bytes.try_reserve_exact(size).ok()?;
     bytes.resize(size, 0);
     let mut places = Vec::new();
@@ -109,7 +109,7 @@ fn unpack_all(places: Vec<Place<'_>>) -> bool {
             return;
         };
         loop {
-            // Nothing panics while it is held.
+            // No code panics while it holds the lock.
             let next = queue.lock().ok().and_then(|mut queue| queue.pop());
             let Some(Place { frame, into }) = next else {
                 return;
@@ -122,7 +122,7 @@ fn unpack_all(places: Vec<Place<'_>>) -> bool {
     };
     std::thread::scope(|scope| {
         for _ in 1..threads {
-            // A thread that cannot be started is one less to share the work.
+            // If a thread cannot be started, fewer share the work.
             drop(std::thread::Builder::new().spawn_scoped(scope, work));
         }
         work();

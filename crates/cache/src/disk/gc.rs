@@ -1,4 +1,4 @@
-//! Keep the store within its size, and prove what is in it.
+//! Keeps the store within its size, and verifies its content.
 
 use std::fs::File;
 use std::io;
@@ -11,13 +11,13 @@ use super::layout::{BLOBS, NOTES, TEMPORARY, holds_entries, is_read, on_disk};
 use super::store::DiskStore;
 use super::{blob_file, notes, records};
 
-/// A file on its way in for longer than this belongs to a process that died.
+/// A temporary file that is older than this belongs to a process that died.
 const STALE: Duration = Duration::from_secs(3600);
 
 /// The result of a collection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Collected {
-    /// False when another process is at it.
+    /// False if another process is collecting.
     pub ran: bool,
     /// Entries removed.
     pub removed: u64,
@@ -30,9 +30,9 @@ pub struct Collected {
 /// The result of a verification.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Report {
-    /// Entries looked at.
+    /// The number of entries that were read.
     pub checked: u64,
-    /// The bad ones; removed, unless the store is read-only.
+    /// The damaged ones, which were removed unless the store is read-only.
     pub bad: Vec<PathBuf>,
 }
 
@@ -56,15 +56,15 @@ impl DiskStore {
         limit > 0 && !self.options.readonly && self.estimated_size() > limit
     }
 
-    /// The store's size as the sum of what was added and removed, without looking.
+    /// The store's size as the sum of additions and removals, without looking at the files.
     pub fn estimated_size(&self) -> u64 {
         let sums = self.growth.sums();
         let bytes = sums.get("bytes").copied().unwrap_or(0);
         u64::try_from(bytes).unwrap_or(0)
     }
 
-    /// Bytes on disk and number of entries by the same sums, so as quick for a million entries as for a thousand. They are
-    /// counted one by one where no sum was kept.
+    /// Bytes on disk and number of entries by the same sums, so this is as quick for a million entries as for a thousand. If
+    /// there are no sums, the entries are counted one by one.
     pub fn estimate(&self) -> Result<(u64, u64), StoreError> {
         let sums = self.growth.sums();
         let sum = |name: &str| u64::try_from(sums.get(name).copied().unwrap_or(0)).unwrap_or(0);
@@ -74,7 +74,7 @@ impl DiskStore {
         }
     }
 
-    /// Where a collection should stop: nine tenths of the limit, so that the next is not due at once.
+    /// The size at which a collection stops: nine tenths of the limit, so that the next one is not due at once.
     pub fn gc_target(&self) -> u64 {
         match self.options.max_size {
             0 => u64::MAX,
@@ -82,7 +82,7 @@ impl DiskStore {
         }
     }
 
-    /// Removes the entries used longest ago until at most `target` bytes are left, and what dead processes left behind.
+    /// Removes the least recently used entries until at most `target` bytes are left, and files that dead processes left.
     pub fn gc(&self, target: u64) -> Result<Collected, StoreError> {
         self.writable()?;
         let Some(_lock) = self.lock_collection()? else {
@@ -128,7 +128,7 @@ impl DiskStore {
         for folder in self.entry_folders()? {
             match std::fs::remove_dir_all(&folder) {
                 Ok(()) => {}
-                // Another process put something in, or cleared too.
+                // Another process added an entry, or cleared the store too.
                 Err(error)
                     if matches!(
                         error.kind(),
@@ -143,7 +143,7 @@ impl DiskStore {
         Ok(())
     }
 
-    /// Reads everything and removes what is bad.
+    /// Reads all entries and removes the damaged ones.
     pub fn verify(&self) -> Result<Report, StoreError> {
         let mut report = Report::default();
         for entry in self.entries()? {
@@ -153,7 +153,7 @@ impl DiskStore {
                 Some(BLOBS) => blob_file::verify(&entry.path),
                 Some(NOTES) => notes::verify(&entry.path),
                 _ if is_read(folder) => records::verify(&entry.path),
-                // Another version's.
+                // This folder belongs to another version.
                 _ => continue,
             };
             report.checked += 1;
@@ -169,7 +169,8 @@ impl DiskStore {
         Ok(report)
     }
 
-    /// Corrects the estimate by what it is off. An addition, so that it neither waits for writers nor forgets what they add meanwhile.
+    /// Corrects the estimate by an addition of the difference. So it neither waits for writers nor loses what they add
+    /// meanwhile.
     fn set_estimate(&self, bytes: u64, entries: u64) {
         let sums = self.growth.sums();
         let off = |name: &str, now: u64| {
@@ -196,7 +197,7 @@ impl DiskStore {
         }
     }
 
-    /// Files that dead processes left on their way in, and counters' that they left while folding.
+    /// Removes temporary files that dead processes left, including those of the counters.
     fn remove_stale(&self) {
         let now = SystemTime::now();
         for folder in [self.root.join(TEMPORARY), self.root.clone()] {
@@ -237,7 +238,7 @@ impl DiskStore {
     }
 }
 
-/// Lists the files below a folder. Files that disappear meanwhile are skipped.
+/// Lists the files below a folder. A file that disappears meanwhile is skipped.
 pub(super) fn list_into(folder: &Path, entries: &mut Vec<Entry>) -> Result<(), StoreError> {
     let listing = match std::fs::read_dir(folder) {
         Ok(listing) => listing,

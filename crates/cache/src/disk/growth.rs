@@ -1,13 +1,13 @@
-//! How much a store has grown, written down once for many entries.
+//! Records how much a store has grown, once for many entries.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use super::counters::Tally;
 
-/// How much a store has grown, written down together with what it grew by before: a build stores some forty files.
+/// Collects how much a store has grown and records it from time to time: a build stores some forty files.
 ///
-/// A process that is killed loses at most [`GrowthLog::MOST`] bytes of the count, and the next collection corrects it.
+/// If a process is killed, at most [`GrowthLog::MOST`] bytes of the count are lost, and the next collection corrects it.
 #[derive(Debug)]
 pub(super) struct GrowthLog {
     tally: Tally,
@@ -16,7 +16,7 @@ pub(super) struct GrowthLog {
 }
 
 impl GrowthLog {
-    /// Bytes that may wait to be written down.
+    /// The most bytes that may be unrecorded.
     const MOST: i64 = 16 << 20;
 
     pub(super) fn new(tally: Tally) -> GrowthLog {
@@ -27,7 +27,7 @@ impl GrowthLog {
         }
     }
 
-    /// The store has this many more bytes and entries.
+    /// Adds bytes and entries of the store.
     pub(super) fn add(&self, bytes: i64, entries: i64) {
         self.entries.fetch_add(entries, Ordering::Relaxed);
         let before = self.bytes.fetch_add(bytes, Ordering::Relaxed);
@@ -36,13 +36,13 @@ impl GrowthLog {
         }
     }
 
-    /// All that every process wrote down, and what this one has grown by.
+    /// The sums that all processes recorded, plus this process's unrecorded growth.
     pub(super) fn sums(&self) -> BTreeMap<String, i64> {
         self.write_down();
         self.tally.sums()
     }
 
-    /// Writes down what waits.
+    /// Records the growth so far.
     pub(super) fn write_down(&self) {
         let bytes = self.bytes.swap(0, Ordering::Relaxed);
         let entries = self.entries.swap(0, Ordering::Relaxed);

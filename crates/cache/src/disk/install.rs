@@ -1,4 +1,5 @@
-//! Put bytes where a compiler would put its output: a whole new file under the name, which is free or a plain file of ours.
+//! Puts bytes where a compiler would put its output: as a new file, if the name is free or belongs to a plain file of this
+//! user.
 
 use std::fs;
 use std::io::{self, Write};
@@ -8,14 +9,14 @@ use std::path::{Path, PathBuf};
 use super::error::{BlobFault, StoreError};
 use super::file::TempFile;
 
-/// Bytes that wait, whole and verified, next to the name they are for. Dropped, they leave nothing.
+/// Complete and verified bytes next to the name that they will get. If this is dropped, they are removed.
 pub struct Staged {
     temporary: TempFile,
     dest: PathBuf,
 }
 
 impl Staged {
-    /// Gives them their name.
+    /// Gives the file its name.
     ///
     /// # Errors
     /// The name cannot be given to a file.
@@ -25,8 +26,8 @@ impl Staged {
     }
 }
 
-/// Runs `write`, which says whether there was anything to write, next to `dest`. `None` also where a file cannot take
-/// the place of what is there; [`place`] then says why.
+/// Runs `write` with a file next to `dest`; `write` returns whether there was anything to write. Returns `None` if there was
+/// nothing, or if a file cannot replace what is at `dest`; [`place`] then reports why.
 pub(super) fn stage(
     dest: &Path,
     executable: bool,
@@ -44,7 +45,8 @@ pub(super) fn stage(
     }))
 }
 
-/// Runs `write`, which says whether there was anything to write, and places what it wrote. Nothing is touched when it fails or has nothing.
+/// Runs `write`, which returns whether there was anything to write, and puts the file in place. If it fails or has nothing,
+/// nothing is touched.
 pub(super) fn place(
     dest: &Path,
     executable: bool,
@@ -69,15 +71,15 @@ fn create_in_folder_of(dest: &Path, executable: bool) -> io::Result<TempFile> {
 
 fn bring_to(temporary: TempFile, dest: &Path) -> io::Result<()> {
     if may_take(dest)? {
-        // ext4 writes a new file out before it replaces an old one: milliseconds of a hit. The assembler removes the
-        // old one first, too. If that fails, the rename reports it.
+        // ext4 writes a new file to the disk before it replaces an old one, which takes milliseconds of a hit. So the old
+        // one is removed first, as the assembler does. If that fails, the rename reports it.
         drop(fs::remove_file(dest));
     }
     temporary.move_to(dest)
 }
 
-/// Whether there is a file to be replaced. Only a regular one, ours, with no other name, ever is: a link, a device or
-/// a pipe would be lost, and with it what others write there.
+/// Whether an existing file may be replaced. Only a regular file that is this user's and has no other name may be: a link, a
+/// device or a pipe would be lost, with what others write to it.
 fn may_take(dest: &Path) -> io::Result<bool> {
     let found = match fs::symlink_metadata(dest) {
         Ok(found) => found,

@@ -1,4 +1,4 @@
-//! Names the folders of a store, and computes the disk space of a file in one.
+//! Names the folders of a store, and computes how much disk space a file takes.
 
 use std::ffi::OsStr;
 
@@ -10,14 +10,14 @@ pub(super) const BLOBS: &str = "blobs-v1";
 pub(super) const NOTES: &str = "notes-v1";
 pub(super) const TEMPORARY: &str = "tmp";
 
-/// Which results: of whole invocations, of single steps, of kernels.
+/// The level of results: whole invocations, single steps, or kernels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Level {
     /// Whole invocations.
     Direct,
     /// Single steps.
     Steps,
-    /// Kernels that programs compile when they run.
+    /// Kernels that programs compile while they run.
     Kernels,
 }
 
@@ -30,22 +30,22 @@ impl Level {
         }
     }
 
-    /// The same of another version.
+    /// The folder of this level in another version.
     pub(super) fn folder_of(self, version: u32) -> String {
         let stem = self.folder().trim_end_matches(|c: char| c.is_ascii_digit());
         format!("{stem}{version}")
     }
 }
 
-/// The room that a file takes: whole blocks, as most file systems give.
+/// The disk space of a file: whole blocks, as in most file systems.
 pub(super) fn on_disk(length: u64) -> i64 {
     i64::try_from(length.div_ceil(4096).saturating_mul(4096)).unwrap_or(i64::MAX)
 }
 
-/// The kinds of entries, each in a folder with a version.
+/// The kinds of entries. Each is in a folder with a version.
 const KINDS: [&str; 5] = ["blobs", "direct", "steps", "kernels", "notes"];
 
-/// Whether a folder's name is one that this or another version keeps entries in.
+/// Whether this or another version keeps entries in a folder of this name.
 pub(super) fn holds_entries(name: &OsStr) -> bool {
     let name = name.to_string_lossy();
     KINDS.iter().any(|kind| {
@@ -54,7 +54,7 @@ pub(super) fn holds_entries(name: &OsStr) -> bool {
     })
 }
 
-/// Whether entries in a folder of this name are read.
+/// Whether this version reads entries in a folder of this name.
 pub(super) fn is_read(name: &OsStr) -> bool {
     let levels = [Level::Direct, Level::Steps, Level::Kernels];
     let is_level = |level: Level| {

@@ -1,4 +1,4 @@
-//! Small values by kind and key, such as the digest of a tool that has not changed since.
+//! Small values by kind and key, such as the digest of a tool that has not changed.
 //!
 //! ```text
 //! note = magic[8] key[32] checksum(u64 XXH3 of key and value) value
@@ -45,7 +45,7 @@ impl ContentHashes for DiskStore {
 }
 
 impl DiskStore {
-    /// The value noted under a key; `None` where there is no readable note.
+    /// The value under a key; `None` if there is no readable note.
     pub fn note(&self, kind: &str, key: &Key) -> Option<Vec<u8>> {
         let path = self.note_path(kind, key).ok()?;
         let (file, bytes) = read_whole(&path).ok()??;
@@ -59,7 +59,7 @@ impl DiskStore {
         Some(value.to_vec())
     }
 
-    /// Notes a value under a key, in place of the one before. The kind is a plain name.
+    /// Stores a value under a key, in place of an earlier one. The kind is a plain name.
     pub fn put_note(&self, kind: &str, key: &Key, value: &[u8]) -> Result<(), StoreError> {
         self.writable()?;
         let path = self.note_path(kind, key)?;
@@ -71,19 +71,20 @@ impl DiskStore {
         self.write_whole(&path, &bytes)
     }
 
-    /// The BLAKE3 of a tool's content. A program is hashed once and remembered by its signature, for keys and for
-    /// manifests alike: a toolkit's programs are 250 MB.
+    /// The BLAKE3 of a tool's content. A program is hashed once and then recognised by its signature, for keys and for
+    /// manifests: a toolkit's programs are 250 MB.
     ///
     /// # Errors
-    /// It cannot be read, or changes meanwhile.
+    /// The file cannot be read, or changes meanwhile.
     pub fn tool_content(&self, path: &Path) -> io::Result<[u8; 32]> {
         crate::input_manifest::content_of(path, self)
     }
 
-    /// The digest of a file that seldom changes, such as a tool: remembered by its signature, where that can be trusted.
+    /// The digest of a file that seldom changes, such as a tool. It is stored with the file's signature, if that can be
+    /// trusted.
     ///
     /// # Errors
-    /// It cannot be read.
+    /// The file cannot be read.
     pub fn file_digest(&self, path: &Path) -> io::Result<Digest> {
         let began = SystemTime::now();
         let Some(signature) = trusted_signature(path)? else {
@@ -113,7 +114,7 @@ impl DiskStore {
     }
 }
 
-/// Whether a note's file is sound and has the name of its key.
+/// Whether a note's file is intact and has the name of its key.
 pub(super) fn verify(path: &Path) -> io::Result<bool> {
     let Some((_, bytes)) = read_whole(path)? else {
         return Ok(true);

@@ -1,4 +1,4 @@
-//! What other versions of warpcc keep in the same folder and this one does not read: how much it is, and how it goes.
+//! Entries of other versions of warpcc in the same folder, which this version does not read: their size, and their removal.
 
 use super::error::StoreError;
 use super::gc::{Collected, list_into};
@@ -17,7 +17,8 @@ pub struct OtherVersion {
 }
 
 impl DiskStore {
-    /// The folders that only other versions read, by name. The bytes of their results are shared with ours, and not in it.
+    /// The folders that only other versions read, by name. The bytes of their results are shared with this version, and not
+    /// included.
     pub fn other_versions(&self) -> Result<Vec<OtherVersion>, StoreError> {
         let mut all = Vec::new();
         for path in self.entry_folders()? {
@@ -38,7 +39,7 @@ impl DiskStore {
         Ok(all)
     }
 
-    /// Removes these entries. Other versions then begin anew.
+    /// Removes these entries. The other versions then start without them.
     pub fn remove_other_versions(&self) -> Result<Collected, StoreError> {
         self.writable()?;
         let mut collected = Collected::default();
@@ -53,13 +54,13 @@ impl DiskStore {
             let mut entries = Vec::new();
             list_into(&path, &mut entries)?;
             for entry in entries {
-                // One that cannot be removed is counted by the next `stats`.
+                // An entry that cannot be removed is counted by the next `stats`.
                 if std::fs::remove_file(&entry.path).is_ok() {
                     collected.removed += 1;
                     collected.freed += entry.size;
                 }
             }
-            // Empty now, unless another version is at work.
+            // The folder is empty now, unless another version is running.
             drop(std::fs::remove_dir_all(&path));
         }
         let signed = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);

@@ -1,4 +1,4 @@
-//! Look results up by what a run would see, and store them.
+//! Looks results up by what a run would see, and stores them.
 
 use std::fs::File;
 use std::path::Path;
@@ -17,8 +17,8 @@ use crate::record::{
 };
 use crate::versions::{ALSO_READ, not_read};
 
-/// Whether an outcome can be used, as far as that can be told without files; where not, the difference that a person
-/// would want to hear of, if there is one.
+/// Whether an outcome can be used, as far as that is known without its files. If it cannot, the error is a difference to
+/// report, if there is one.
 pub type Suits<'a> = &'a dyn Fn(&Outcome) -> Result<(), Option<Difference>>;
 
 /// The result of a look-up.
@@ -34,27 +34,28 @@ pub enum Lookup {
 /// Why a look-up found nothing.
 #[derive(Debug)]
 pub enum LookupMiss {
-    /// No run under this key is remembered.
+    /// There is no record for this key.
     NoRecord,
-    /// Every remembered run saw something else: the first difference to the latest.
+    /// Every recorded run saw something else: the first difference to the latest run.
     Differs(Vec<Difference>),
-    /// Nothing that this version reads: another version of warpcc remembers something, in records of this version.
+    /// There is no record that this version reads, but one of another version of warpcc, in records of this version.
     OtherVersion(u32),
-    /// The record was spoiled, and is removed.
+    /// The record was damaged, and was removed.
     Corrupt,
     /// The record cannot be read.
     Unreadable(StoreError),
 }
 
 impl DiskStore {
-    /// The outcome of a remembered run that saw what is there now, relative paths taken from `base`, with no folder left
-    /// out.
+    /// The outcome of a recorded run that would see the same now, with relative paths taken from `base`, and without mapped
+    /// folders.
     pub fn look_up(&self, level: Level, key: &Key, base: &Path) -> Lookup {
         self.look_up_if(level, key, WorkDir::plain(base), &|_| Ok(()), |_| {})
     }
 
-    /// The same for a run in `at`, of runs whose outcome `suits`. While the manifest of the run used last is checked, which is a `stat`
-    /// for each of a thousand headers, `meanwhile` gets that run's outcome, to prepare for the hit it most likely is.
+    /// The same for a run in `at`, for outcomes that `suits` accepts. To check the manifest of the run used last takes a
+    /// `stat` for each of a thousand headers. During this check, `meanwhile` gets that run's outcome and can prepare for a
+    /// hit, which is likely.
     pub fn look_up_if(
         &self,
         level: Level,
@@ -82,8 +83,8 @@ impl DiskStore {
         }
     }
 
-    /// The record of a key, from an older version's folder too where that is read: then as this version writes it, and
-    /// kept so. The older one stays for an older program.
+    /// The record of a key. A record in an older version's folder that this version reads is converted and stored. The older
+    /// one stays for an older program.
     fn read_record(&self, level: Level, key: &Key) -> std::io::Result<Option<(File, Vec<u8>)>> {
         let path = self.record_path(level, key);
         if let Some(read) = read_whole(&path)? {
@@ -98,7 +99,7 @@ impl DiskStore {
                 self.remove_bad(&older, "record_corrupt");
                 continue;
             };
-            // Without the new one the old one is read again.
+            // If the converted one cannot be stored, the old one is converted again next time.
             drop(
                 self.writable()
                     .and_then(|()| self.write_whole(&path, &bytes)),
@@ -108,8 +109,8 @@ impl DiskStore {
         Ok(None)
     }
 
-    /// Whether another version of warpcc knows a key that has no record here. A tool is about to run, so a look costs
-    /// nothing that shows.
+    /// Whether another version of warpcc has a record of this key. It is checked before a tool runs, so its cost does not
+    /// matter.
     fn why_absent(&self, level: Level, key: &Key) -> LookupMiss {
         let is_there = |version: &u32| {
             let path = self.key_path(Path::new(&level.folder_of(*version)), key);
@@ -163,7 +164,7 @@ impl DiskStore {
             if !self.options.readonly {
                 match &refreshed {
                     None if index == 0 => mark_used(file),
-                    // A record that stays as it is costs the next look-up time, no more.
+                    // If the record stays as it is, the next look-up only takes longer.
                     _ => {
                         let refreshed = refreshed.as_ref().map(|seen| seen.fixed(at.path_map));
                         let refreshed = refreshed.as_deref();
@@ -173,7 +174,7 @@ impl DiskStore {
             }
             return Ok(Lookup::Hit(outcome, manifest));
         }
-        // A record without variants says nothing.
+        // A record without variants contains no result.
         Ok(Lookup::Miss(
             nearest.map_or(LookupMiss::NoRecord, |difference| {
                 LookupMiss::Differs(vec![difference])
@@ -181,7 +182,7 @@ impl DiskStore {
         ))
     }
 
-    /// Rewrites a record with one variant first, and with its new manifest if there is one.
+    /// Rewrites a record with one variant moved to the front, and with its new manifest if there is one.
     fn bring_forward(
         &self,
         path: &Path,
@@ -201,9 +202,9 @@ impl DiskStore {
         self.write_whole(path, &record)
     }
 
-    /// Remembers what a run saw and what came of it. Its blobs should be stored before.
+    /// Stores what a run saw and its outcome. The blobs should be stored first.
     ///
-    /// Of two processes that do so at once under one key, one result may be lost.
+    /// If two processes store under one key at once, one result may be lost.
     pub fn store(
         &self,
         level: Level,
@@ -214,7 +215,7 @@ impl DiskStore {
         self.store_mapped(level, key, PathMap::EMPTY, manifest, outcome)
     }
 
-    /// The same for a run below mapped folders: the record has their fixed names, and is found where they are.
+    /// The same for a run below mapped folders: the record contains their fixed names, and is valid wherever they are.
     pub fn store_mapped(
         &self,
         level: Level,
@@ -234,7 +235,7 @@ impl DiskStore {
             append_others(&mut record, &bytes, key, identity_of(manifest, outcome));
         }
         self.write_whole(&path, &record)?;
-        // The last of a call's files. A process that stores kernels may live for months, and may end without notice.
+        // This is the last of a call's files. A process that stores kernels may run for months, and may end without notice.
         if level != Level::Steps {
             self.growth.write_down();
         }
@@ -249,8 +250,8 @@ impl DiskStore {
         }
     }
 
-    /// Every remembered run under a key, the latest first, so that it can be told to others. Empty where nothing is
-    /// remembered, or nothing sound. Paths below mapped folders have fixed names, as in the record.
+    /// The recorded runs under a key, the latest first, for shared caches. Empty if there is no record, or no intact one.
+    /// Paths below mapped folders have fixed names, as in the record.
     pub fn remembered(&self, level: Level, key: &Key) -> Vec<Variant> {
         match self.read_record(level, key) {
             Ok(Some((_, bytes))) => decode_record_of(&bytes, key).unwrap_or_default(),
@@ -258,8 +259,8 @@ impl DiskStore {
         }
     }
 
-    /// The inputs of every remembered run under a key, the latest first, with everything that is different now: the
-    /// full answer of `look_up`, for runs that are meant for this call.
+    /// The inputs of every recorded run under a key, the latest first, with everything that differs now: the full answer of
+    /// `look_up`, for runs that are meant for this call.
     pub fn differences(
         &self,
         level: Level,
@@ -282,7 +283,7 @@ impl DiskStore {
             match suits(&stored.outcome()?) {
                 Ok(()) => {}
                 Err(Some(difference)) => differences.push(difference),
-                // It was never meant for this call.
+                // This run was not meant for this call.
                 Err(None) => return Ok(None),
             }
             Ok(Some((manifest, differences)))
@@ -296,10 +297,10 @@ impl DiskStore {
     }
 }
 
-/// Below this many bytes of outputs a thread costs what it saves.
+/// With fewer bytes of outputs, a thread costs as much as it saves.
 const WORTH_A_THREAD: u64 = 256 << 10;
 
-/// Runs `meanwhile` with the outcome on another thread during `examine`, where that gains time.
+/// Runs `meanwhile` with the outcome on another thread during `examine`, if that saves time.
 fn run_meanwhile<T>(
     outcome: &Outcome,
     meanwhile: impl FnOnce(&Outcome) + Send,
@@ -311,13 +312,13 @@ fn run_meanwhile<T>(
     }
     std::thread::scope(|scope| {
         let work = || meanwhile(outcome);
-        // Without the thread the caller prepares when it knows.
+        // Without the thread, the caller prepares after the check.
         drop(std::thread::Builder::new().spawn_scoped(scope, work));
         examine()
     })
 }
 
-/// Whether a record's file is sound and has the name of its key.
+/// Whether a record's file is intact and has the name of its key.
 pub(super) fn verify(path: &Path) -> std::io::Result<bool> {
     let Some((_, bytes)) = read_whole(path)? else {
         return Ok(true);
@@ -331,7 +332,7 @@ pub(super) fn verify(path: &Path) -> std::io::Result<bool> {
     }))
 }
 
-/// Appends the sound variants of a record, but for the one that saw `identity`, as far as they fit.
+/// Appends the intact variants of a record, except the one that saw `identity`, as long as they fit.
 fn append_others(record: &mut Vec<u8>, bytes: &[u8], key: &Key, identity: u64) {
     let Ok(all) = variants(bytes, Some(key)) else {
         return;

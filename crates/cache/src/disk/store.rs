@@ -1,4 +1,4 @@
-//! The store itself: its folder, its counters, and how files come into it.
+//! The store itself: its folder, its counters, and how files are added.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -16,7 +16,7 @@ use crate::key::Key;
 /// How a store behaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// The most bytes to keep; 0 for no limit. Exceeded between collections.
+    /// The most bytes to keep; 0 for no limit. Between collections the store may be larger.
     pub max_size: u64,
     /// Never write to the store.
     pub readonly: bool,
@@ -34,12 +34,12 @@ pub struct DiskStore {
 }
 
 impl DiskStore {
-    /// Opens the store in `root`, which is created by the first write, with the rights that the umask leaves.
+    /// Opens the store in `root`. The first write creates it, with the permissions that the umask leaves.
     pub fn open(root: &Path, options: Options) -> Result<DiskStore, OpenError> {
         DiskStore::open_for(root, options, StoreAccess::ByUmask)
     }
 
-    /// Opens the store in `root`. A private one is created here, and refused where others can write to it.
+    /// Opens the store in `root`. A private store is created here, and refused if others can write to it.
     pub fn open_for(
         root: &Path,
         options: Options,
@@ -74,7 +74,7 @@ impl DiskStore {
             access,
             closed,
             counters: Tally::new(root.join("stats-v1.log"), 1 << 20, access),
-            // Read whole to know the size, so kept short.
+            // The file is read as a whole to know the size, so it is kept short.
             growth: GrowthLog::new(Tally::new(root.join("size-v1.log"), 16 << 10, access)),
         })
     }
@@ -84,7 +84,7 @@ impl DiskStore {
         self.access
     }
 
-    /// Whether others could write to it until it was opened.
+    /// Whether other users could write to it until it was opened.
     pub fn was_closed(&self) -> bool {
         self.closed
     }
@@ -99,8 +99,8 @@ impl DiskStore {
         self.options
     }
 
-    /// Adds to counters, of a read-only store too: they are about the builds, not about what is
-    /// kept. Counting is advice: what cannot be written is lost.
+    /// Adds to counters, even of a read-only store: they describe the builds, not the entries. Counts need not be exact: one
+    /// that cannot be written is lost.
     pub fn count(&self, counts: &[(&str, u64)]) {
         let signed = counts
             .iter()
@@ -117,7 +117,7 @@ impl DiskStore {
             .collect()
     }
 
-    /// Sets every counter to nothing.
+    /// Resets every counter.
     pub fn zero_counters(&self) -> Result<(), StoreError> {
         self.writable()?;
         self.counters.replace(&[])
@@ -156,7 +156,7 @@ impl DiskStore {
             .map_err(|source| StoreError::io("create a file in", &folder, source))
     }
 
-    /// Writes a file all at once, in place of what is there.
+    /// Writes a file as a whole, in place of an existing one.
     pub(super) fn write_whole(&self, path: &Path, bytes: &[u8]) -> Result<(), StoreError> {
         let before = std::fs::metadata(path).ok().map(|found| found.len());
         let mut temporary = self.temporary()?;
@@ -185,7 +185,7 @@ impl DiskStore {
         Ok(())
     }
 
-    /// Removes what cannot be trusted, and counts that.
+    /// Removes a file that cannot be trusted, and counts that.
     pub(super) fn remove_bad(&self, path: &Path, counter: &str) {
         if self.options.readonly {
             return;

@@ -1,4 +1,4 @@
-//! The names that a run looked for in vain, with the directories that would change if one of them appeared.
+//! The names that a run did not find, with the directories that would change if one of them appeared.
 
 use std::collections::{HashMap, HashSet};
 use std::ffi::{CString, OsString};
@@ -25,7 +25,7 @@ pub(super) fn add(
     let now = signature::now();
     let mut nearest = Nearest::new(base);
     let mut trust = Trust::default();
-    // Directories are looked at before the names in them, so that a name that comes later changes what was seen.
+    // The directories are examined before the names in them, so that a name that appears later makes a difference.
     let mut placed: Vec<(usize, &Path, NameSeen)> = Vec::with_capacity(absent.len());
     for path in sorted(absent) {
         let directory = nearest.directory_of(path);
@@ -37,7 +37,7 @@ pub(super) fn add(
         };
         placed.push((directory, name, seen));
     }
-    // Stable, so that the names of a directory stay sorted.
+    // The sort is stable, so that the names of a directory stay sorted.
     placed.sort_by_key(|(directory, ..)| *directory);
     let mut placed = placed.into_iter().peekable();
     for (index, directory) in nearest.found.iter().enumerate() {
@@ -72,7 +72,7 @@ pub(super) fn add(
     Ok(())
 }
 
-/// Makes sure that a path is no file, and says whether the signature of the directory it is missing from can vouch for that.
+/// Makes sure that a path is no file, and returns whether the signature of the directory proves that it stays absent.
 fn look_for(base: &Base, path: &Path) -> Result<(NameSeen, bool), Unsettled> {
     let broken = |error: Errno| Unsettled::Unreadable {
         path: path.to_path_buf(),
@@ -86,7 +86,7 @@ fn look_for(base: &Base, path: &Path) -> Result<(NameSeen, bool), Unsettled> {
         Err(error) if means_absent(error) => Ok((NameSeen::Nothing, true)),
         Err(error) => Err(broken(error)),
         Ok(found) if found.is_directory() => Ok((NameSeen::Folder, true)),
-        // A link's target comes and goes without a trace in the link's directory.
+        // A link's target can appear and disappear without a change of the link's directory.
         Ok(found) if found.is_link() => match base.stat(&text) {
             Err(error) if means_absent(error) => Ok((NameSeen::Nothing, false)),
             Err(error) => Err(broken(error)),
@@ -97,19 +97,19 @@ fn look_for(base: &Base, path: &Path) -> Result<(NameSeen, bool), Unsettled> {
     }
 }
 
-/// Finds, and remembers, the directory that would have to change for a missing path to appear.
+/// Finds the directory that would have to change for a missing path to appear, and remembers it.
 struct Nearest<'a> {
     base: &'a Base,
     found: Vec<Found>,
-    /// Directory to index in `found`, for existing ones and missing ones alike.
+    /// The index in `found` of each directory, existing or missing.
     known: HashMap<OsString, usize>,
 }
 
 struct Found {
     path: PathBuf,
-    /// None only for a missing base, which leaves nothing to vouch for its names.
+    /// `None` only if the base is missing: then no signature proves that a name stays absent.
     signature: Option<Signature>,
-    /// Whether it would show in this directory's own times.
+    /// Whether a new name would change this directory's own times.
     sure: bool,
 }
 
@@ -125,7 +125,7 @@ impl Nearest<'_> {
     fn directory_of(&mut self, path: &Path) -> usize {
         match path.parent() {
             Some(parent) if !parent.as_os_str().is_empty() => self.existing(parent),
-            // "/" itself, or a plain name.
+            // This is "/" itself, or a plain name.
             _ if path.is_absolute() => self.existing(Path::new("/")),
             _ => self.existing(Path::new(".")),
         }
@@ -147,7 +147,7 @@ impl Nearest<'_> {
             self.found.len() - 1
         } else {
             let index = self.directory_of(directory);
-            // A dangling link, or a link to a file: what it leads to may change elsewhere.
+            // The target of a link, dangling or to a file, may change elsewhere.
             let link = self
                 .base
                 .stat_link(&text)

@@ -1,4 +1,4 @@
-//! Turn what a run read and looked for into a [`InputManifest`], unless something changed while it ran.
+//! Makes an [`InputManifest`] from what a run read and looked for, unless something changed while it ran.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ffi::{CString, OsStr, OsString};
@@ -24,14 +24,15 @@ use super::{Fact, FactEntry, FileEntry, InputManifest, absent_names, equals, pat
 pub struct InputManifestBuilder {
     started: SystemTime,
     base: PathBuf,
-    /// Texts, not paths: those compare and hash component by component, which for thousands of them costs more than hashing the files.
+    /// The keys are texts, not paths: paths compare and hash component by component, which for thousands of them costs more
+    /// than hashing the files.
     read: HashMap<OsString, ExpectedFile>,
     absent: HashSet<OsString>,
-    /// With the texts that the run was told, where it was told one.
+    /// Each fact with its text, if the run got one.
     facts: BTreeMap<(PathBuf, Option<Fact>), Option<Vec<u8>>>,
 }
 
-/// The state of a file that an input manifest depends on. With neither field set: its current state, provided that the
+/// The state of a file on which an input manifest depends. With neither field set it is the current state, provided that the
 /// file did not change since the run began.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ExpectedFile {
@@ -42,7 +43,7 @@ pub struct ExpectedFile {
 }
 
 impl ExpectedFile {
-    /// The combined expectation of two readers of one file; `None` if they saw different contents.
+    /// The combined state of two readers of one file; `None` if they saw different contents.
     #[must_use]
     pub fn and(self, other: ExpectedFile) -> Option<ExpectedFile> {
         let agree = |same: bool| same.then_some(());
@@ -59,7 +60,7 @@ impl ExpectedFile {
     }
 }
 
-/// Why no manifest can be given for a run: what it saw is not what is there now.
+/// Why a run has no manifest: the files changed while it ran.
 #[derive(Debug, thiserror::Error)]
 pub enum Unsettled {
     /// A file changed after the run began, or so shortly before that the file's times cannot tell.
@@ -74,7 +75,7 @@ pub enum Unsettled {
         /// The file.
         path: PathBuf,
     },
-    /// A file that was looked for in vain is there now.
+    /// A name that was not found exists now.
     #[error("{} appeared meanwhile", path.display())]
     Appeared {
         /// The file.
@@ -94,13 +95,14 @@ pub enum Unsettled {
         /// The error of the operating system.
         source: io::Error,
     },
-    /// More paths than a record holds.
+    /// There are more paths than a record holds.
     #[error("too many paths to remember")]
     TooMuch,
 }
 
 impl InputManifestBuilder {
-    /// Starts for a run that began at `started`, before it read anything. Relative paths are this process's.
+    /// Starts a manifest for a run that began at `started`, before it read anything. Relative paths are relative to this
+    /// process's directory.
     pub fn new(started: SystemTime) -> InputManifestBuilder {
         InputManifestBuilder {
             started,
@@ -118,12 +120,12 @@ impl InputManifestBuilder {
         self
     }
 
-    /// A file that was read.
+    /// Adds a file that was read.
     pub fn read(&mut self, path: &Path) {
         self.read_as(path, ExpectedFile::default());
     }
 
-    /// A file that was read, with its state at that time. A state that is already known is kept.
+    /// Adds a file that was read, with its state at that time. A state that is already known is kept.
     pub fn read_as(&mut self, path: &Path, expected: ExpectedFile) {
         match self.read.get_mut(path.as_os_str()) {
             None => {
@@ -133,7 +135,7 @@ impl InputManifestBuilder {
         }
     }
 
-    /// A path that was looked for and was no file.
+    /// Adds a path that was looked for and was no file.
     pub fn absent(&mut self, path: &Path) {
         // A path with a NUL inside can never exist.
         if guards::is_off("missing-names") {
@@ -145,7 +147,7 @@ impl InputManifestBuilder {
         }
     }
 
-    /// A path that was looked at and is there: a file, a folder, or something else.
+    /// Adds a path that was looked at and exists: a file, a folder, or something else.
     pub fn present(&mut self, path: &Path) {
         if guards::is_off("kinds") {
             return;
@@ -153,7 +155,7 @@ impl InputManifestBuilder {
         self.facts.insert((path.to_owned(), None), None);
     }
 
-    /// A fact about a path, with its text where the run was told one.
+    /// Adds a fact about a path, with its text if the run got one.
     pub fn fact(&mut self, path: &Path, fact: Fact, text: Option<&[u8]>) {
         if guards::is_off(fact.guard()) {
             return;
@@ -167,7 +169,8 @@ impl InputManifestBuilder {
         self.finish_inner(None, None)
     }
 
-    /// As [`InputManifestBuilder::finish`], showing each file's path and content once while it is in memory. Calls may come from several threads, one at a time, in no particular order.
+    /// Like [`InputManifestBuilder::finish`], and shows each file's path and content once while it is in memory. Calls may
+    /// come from several threads, one at a time, in any order.
     pub fn finish_with(
         self,
         inspect: &mut (dyn FnMut(&Path, &[u8]) + Send),
@@ -175,7 +178,8 @@ impl InputManifestBuilder {
         self.finish_inner(Some(inspect), None)
     }
 
-    /// As [`InputManifestBuilder::finish_with`], with programs' hashes taken from and given to `contents`. Programs are not inspected.
+    /// Like [`InputManifestBuilder::finish_with`], with programs' hashes taken from and added to `contents`. Programs are
+    /// not inspected.
     pub fn finish_knowing(
         self,
         contents: &dyn ContentHashes,
@@ -200,7 +204,7 @@ impl InputManifestBuilder {
         Ok(manifest)
     }
 
-    /// Says of each file whether its path's last name was seen to be no link.
+    /// Returns for each file whether the last name of its path is known to be no link.
     fn add_files(
         &self,
         base: &Base,
@@ -274,7 +278,7 @@ impl InputManifestBuilder {
             let path = manifest.files[index].path;
             let key = (path_of(manifest.text_at(path)), Some(Fact::Resolved));
             let known = self.facts.get_key_value(&key);
-            // A map of paths takes `a//b` for `a/b`.
+            // A map of paths would take `a//b` for `a/b`.
             let Some((_, told)) = known.filter(|(known, _)| known.0.as_os_str() == key.0) else {
                 continue;
             };
@@ -317,10 +321,10 @@ impl InputManifestBuilder {
         equals::add(base, manifest)
     }
 
-    /// A fact with its text, as it is now.
+    /// A fact with its present text.
     ///
     /// # Errors
-    /// That is not what the run was told, or it changed meanwhile.
+    /// The text is not the one that the run got, or it changed meanwhile.
     fn fact_now(
         &self,
         base: &Base,

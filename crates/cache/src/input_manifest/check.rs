@@ -1,4 +1,5 @@
-//! Would the run still see what it saw? One `stat` per file and directory where nothing changed; a closer look where something did.
+//! Checks whether a run would still see the same. It takes one `stat` per file and directory if nothing changed, and a
+//! closer look otherwise.
 
 use std::path::Path;
 
@@ -14,18 +15,19 @@ pub(super) const DIRECTORY_SLACK_NS: i64 = 2 * TICK_NS;
 /// Whether an input manifest still holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ManifestVerdict {
-    /// Nothing was touched.
+    /// No signature changed.
     Holds,
-    /// Something was touched, but contents and absent names are the same. The manifest is this one with the new signatures, as far as they can be relied on.
+    /// A signature changed, but contents and absent names are the same. The manifest has the new signatures, if they can be
+    /// relied on.
     HoldsAfterHashing(InputManifest),
-    /// Something differs; the first thing found.
+    /// The first difference that was found.
     Differs(Difference),
 }
 
-/// Looking again at this many names costs less than writing the record anew.
+/// To check this many names again costs less than to rewrite the record.
 const CHEAP_NAMES: usize = 256;
 
-/// A signature that no file has: of no type.
+/// A signature without a file type, which no file has.
 pub(super) const NOBODYS: Signature = Signature {
     dev: 0,
     ino: 0,
@@ -36,7 +38,7 @@ pub(super) const NOBODYS: Signature = Signature {
 };
 
 impl InputManifest {
-    /// Whether a run in `base` would see what this manifest says.
+    /// Whether a run in `base` would see what this manifest contains.
     pub fn check(&self, base: &Path) -> ManifestVerdict {
         let looked = self.looked_at(base, None);
         match looked.verdict() {
@@ -46,10 +48,10 @@ impl InputManifest {
         }
     }
 
-    /// This manifest of a run on another machine as one of this machine, if a run in `base` would see the same.
+    /// Turns the manifest of a run on another machine into one for this machine, if a run in `base` would see the same.
     ///
-    /// Signatures of another machine say nothing here, so every file is compared by its content and every name is
-    /// looked for.
+    /// Signatures of another machine mean nothing here, so every file is compared by its content, and every name is looked
+    /// for.
     pub fn adopted(
         &self,
         base: &Path,
@@ -83,8 +85,8 @@ impl InputManifest {
         checking.differences
     }
 
-    /// As [`InputManifest::check`], but returns an input manifest only if storing it costs less than it saves at the
-    /// next check.
+    /// Like [`InputManifest::check`], but returns an input manifest only if storing it costs less than it saves at the next
+    /// check.
     ///
     /// # Errors
     /// The first difference that a run would see.

@@ -1,4 +1,4 @@
-//! An input manifest as bytes, and back.
+//! Encodes an input manifest as bytes, and decodes it.
 //!
 //! ```text
 //! manifest   = length(varint) count file* resolved* count directory* count fact*
@@ -12,17 +12,18 @@
 //! count     = varint
 //! ```
 //!
-//! Paths are stored as what differs from the path before: they are sorted and mostly begin alike. So are devices. The
-//! length is that of all decoded texts with a NUL behind each, so that memory is taken once. Versions and checksums are the record's.
+//! A path is stored as its difference from the path before: paths are sorted and mostly begin alike. The same is done for
+//! devices. The length is that of all decoded texts with a NUL behind each, so that memory is allocated once. Versions and
+//! checksums belong to the record.
 
 use super::{
     DirectoryEntry, Fact, FactEntry, FileEntry, InputManifest, NameEntry, NameSeen, Signature, Span,
 };
 use crate::wire::{Reader, put_bytes, put_signed, put_varint};
 
-/// Linux opens no longer path.
+/// The longest path that Linux opens.
 const LONGEST_PATH: usize = 4096;
-/// No run sees this much; a hostile record could claim it, since stored paths share their beginnings.
+/// No run has this much text. A hostile record could claim more, because stored paths share their beginnings.
 pub(super) const LONGEST_TEXT: usize = 64 << 20;
 
 const LEAST_FILE: usize = 2 + 6 + 32 + 1;
@@ -30,7 +31,7 @@ const LEAST_DIRECTORY: usize = 2 + 6 + 1 + 1;
 const LEAST_NAME: usize = 3;
 const LEAST_FACT: usize = 1 + 2 + 2;
 
-/// How much may still be decoded: stored paths share their beginnings, so that few bytes can say much.
+/// The limits for what may still be decoded: stored paths share their beginnings, so few bytes can decode to many.
 pub(crate) struct Room {
     /// Bytes of paths and names.
     pub text: usize,
@@ -39,7 +40,7 @@ pub(crate) struct Room {
 }
 
 impl Room {
-    /// The room for a record of our own.
+    /// The limits for a record of this machine.
     const OWN: Room = Room {
         text: LONGEST_TEXT,
         entries: usize::MAX,
@@ -52,7 +53,7 @@ impl Room {
 }
 
 impl InputManifest {
-    /// This many bytes were read, as far as their files' lengths tell.
+    /// The number of bytes that were read, by the lengths of the files.
     pub fn bytes_read(&self) -> u64 {
         let sizes = self.files.iter().map(|file| file.signature.size);
         sizes.fold(0, u64::saturating_add)
@@ -112,18 +113,18 @@ impl InputManifest {
         }
     }
 
-    /// `None` when the bytes are no manifest.
+    /// Decodes a manifest; `None` if the bytes are not one.
     pub(crate) fn decode(bytes: &[u8]) -> Option<InputManifest> {
         let mut room = Room::OWN;
         InputManifest::decode_within(bytes, &mut room)
     }
 
-    /// The same for bytes that another machine may have written: what it takes is taken from `room`.
+    /// The same for bytes from another machine: what they use is subtracted from `room`.
     pub(crate) fn decode_within(bytes: &[u8], room: &mut Room) -> Option<InputManifest> {
         let mut reader = Reader::new(bytes);
         let mut manifest = InputManifest::default();
         let length = reader.length()?.min(room.text).min(LONGEST_TEXT);
-        // A hostile record could claim it all; what it takes is limited as it is taken.
+        // A hostile record could claim any length, so only a limited amount is reserved in advance.
         manifest.text.reserve(length.min(4 << 20));
         let mut last = Span::default();
         let mut device = 0;
@@ -191,7 +192,7 @@ impl InputManifest {
             let text = manifest.take_path(&mut reader, &mut path.clone(), room)?;
             manifest.facts.push(FactEntry { path, fact, text });
         }
-        // One NUL behind each text, and none inside, so that the kernel gets the whole of it.
+        // There must be one NUL behind each text and none inside, so that the kernel gets all of it.
         let ends = memchr::memchr_iter(0, &manifest.text).count();
         let texts = files + elsewhere + directories + manifest.names.len() + 2 * facts;
         (reader.rest().is_empty() && ends == texts).then_some(manifest)
@@ -212,7 +213,7 @@ impl InputManifest {
             .chain(facts)
     }
 
-    /// Reads a path that may share its beginning with the one at `last`; leaves its own place there.
+    /// Reads a path that may share its beginning with the one at `last`, and stores its own place there.
     fn take_path(
         &mut self,
         reader: &mut Reader<'_>,
@@ -282,7 +283,7 @@ fn take_flag(reader: &mut Reader<'_>) -> Option<bool> {
 mod tests {
     use super::*;
 
-    /// An input manifest of files, each with its path without links.
+    /// An input manifest of files, each with its resolved path.
     fn of_files(files: &[(&[u8], Option<&[u8]>)]) -> InputManifest {
         let mut manifest = InputManifest::default();
         for (path, resolved) in files {

@@ -1,4 +1,5 @@
-//! One look at everything that a manifest names: files first, then directories, links and other facts, then contents.
+//! Compares everything in a manifest with the file system: files first, then directories, links and other facts, then
+//! contents.
 
 use std::ffi::CStr;
 use std::ops::Range;
@@ -29,7 +30,7 @@ pub(super) enum Until {
     All,
 }
 
-/// A look that is under way, and what it found.
+/// A comparison in progress, and its results so far.
 pub(super) struct Checking<'a> {
     manifest: &'a InputManifest,
     base: Base,
@@ -40,20 +41,20 @@ pub(super) struct Checking<'a> {
     pub(super) hashed: usize,
     pub(super) names_looked_at: usize,
     trust: Trust,
-    /// Of every file, whether its last name is no link.
+    /// For each file, whether the last name of its path is no link.
     plain: Vec<bool>,
 }
 
-/// Signatures that are not what they were, by index, of files and directories that say the same as before.
+/// Changed signatures, by index, of files and directories that are otherwise the same.
 #[derive(Default)]
 pub(super) struct News {
     files: Vec<(usize, Signature)>,
-    /// With whether it is settled.
+    /// Each with whether it is settled.
     directories: Vec<(usize, Signature, bool)>,
 }
 
 impl News {
-    /// The manifest with these.
+    /// The manifest with these signatures.
     pub(super) fn told_to(self, manifest: &InputManifest) -> InputManifest {
         let mut refreshed = manifest.clone();
         for (index, signature) in self.files {
@@ -96,7 +97,7 @@ impl<'a> Checking<'a> {
         }
     }
 
-    /// Cheapest first: sizes, then names, then contents.
+    /// The cheapest comparisons come first: sizes, then names, then contents.
     pub(super) fn compare(&mut self) {
         let touched = self.stat_files();
         if self.done() {
@@ -118,7 +119,7 @@ impl<'a> Checking<'a> {
         self.hash_files(&touched);
     }
 
-    /// The difference, if there is one. Otherwise the news of a closer look; `None` if none was needed.
+    /// The first difference, if there is one. Otherwise the new signatures; `None` if there are none.
     pub(super) fn verdict(mut self) -> Result<Option<News>, Difference> {
         match self.differences.pop() {
             Some(difference) => Err(difference),
@@ -130,7 +131,7 @@ impl<'a> Checking<'a> {
         self.until == Until::First && !self.differences.is_empty()
     }
 
-    /// The files whose signatures differ though their sizes agree.
+    /// The files whose signatures differ although their sizes agree.
     fn stat_files(&mut self) -> Vec<usize> {
         let mut touched = Vec::new();
         let looks = self.look_at_files();
@@ -150,7 +151,7 @@ impl<'a> Checking<'a> {
         touched
     }
 
-    /// Looks at every file; of many files two threads look at half each.
+    /// Looks at every file. If there are many, two threads look at half each.
     fn look_at_files(&self) -> Looks {
         let (manifest, base) = (self.manifest, &self.base);
         let look = |range: Range<usize>| {
@@ -174,7 +175,7 @@ impl<'a> Checking<'a> {
             let half = || look(count / 2..count);
             let other = std::thread::Builder::new().spawn_scoped(scope, half);
             let mut all = look(0..count / 2);
-            // A thread that cannot be started is one less to share the work.
+            // If a thread cannot be started, fewer share the work.
             let rest = other.ok().and_then(|t| t.join().ok());
             let rest = rest.unwrap_or_else(half);
             all.plain.extend(rest.plain);
@@ -202,7 +203,7 @@ impl<'a> Checking<'a> {
         }
     }
 
-    /// Whether files' paths without links are what they were.
+    /// Compares the resolved paths of files with the recorded ones.
     fn look_at_resolved(&mut self, links: &mut Links) {
         let manifest = self.manifest;
         let plain = std::mem::take(&mut self.plain);
@@ -269,7 +270,7 @@ impl<'a> Checking<'a> {
                 }
                 Err(_) => return self.appeared(path, c""),
             },
-            // Nothing is in a directory that is not there. Its old signature makes every later check look again.
+            // A missing directory contains nothing. Its old signature makes every later check look again.
             Err(error) if means_absent(error) => return,
             Err(_) => return self.appeared(path, c""),
         };
@@ -277,11 +278,11 @@ impl<'a> Checking<'a> {
         self.names_looked_at += names.len();
         let mut missing_folder: &[u8] = b"";
         let mut first_folder = Vec::new();
-        // A name behind a link, or in a folder that exists by now, can appear without a change here.
+        // A name behind a link, or in a folder that exists now, can appear without a change of this directory.
         let mut shows_here = true;
         for name in names {
             let text = self.manifest.text_at(name.at);
-            // Hundreds of names share a first folder that is not there: one look answers for all.
+            // Hundreds of names share a first folder that does not exist: one look answers for all.
             if let Some(slash) = text.to_bytes().iter().position(|byte| *byte == b'/') {
                 let folder = &text.to_bytes()[..slash];
                 if !folder.is_empty() && folder == missing_folder {

@@ -1,18 +1,17 @@
-//! What a run would see differently, and how it is said.
+//! A difference between what a run saw and what it would see now, and its text.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-/// The name of a variable in [`Difference::VariableChanged`] where a program ran that may look at every variable, and
-/// any of them changed.
+/// The name in [`Difference::VariableChanged`] if a program ran that may look at every variable, and any of them changed.
 pub const ANY_VARIABLE: &str = "*";
 
-/// The name of a variable in [`Difference::VariableChanged`] where it is the working directory that a program asked for.
+/// The name in [`Difference::VariableChanged`] for the working directory that a program asked for.
 pub const WORKING_DIRECTORY: &str = "the working directory";
 
-/// One thing a run would see differently.
+/// One difference that a run would see.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Difference {
     /// A file has another content.
@@ -25,7 +24,7 @@ pub enum Difference {
         /// The file.
         path: PathBuf,
     },
-    /// A path that led nowhere leads somewhere.
+    /// A path that did not exist exists now.
     FileAppeared {
         /// The path.
         path: PathBuf,
@@ -38,7 +37,7 @@ pub enum Difference {
 }
 
 impl Difference {
-    /// The path it is about, or the variable's name.
+    /// The path that differs, or the variable's name.
     pub fn path(&self) -> &Path {
         match self {
             Difference::FileChanged { path }
@@ -48,7 +47,7 @@ impl Difference {
         }
     }
 
-    /// The file, where it is one with another content.
+    /// The file, if its content differs.
     pub(crate) fn changed_file(&self) -> Option<&Path> {
         match self {
             Difference::FileChanged { path } => Some(path),

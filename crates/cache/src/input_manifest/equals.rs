@@ -1,12 +1,12 @@
-//! Which paths lead to the same file or folder, and which files of one content were changed in the same second.
+//! Records which paths lead to the same file or folder, and which files with equal contents were changed in the same second.
 //!
-//! gcc takes two files for one, for `#pragma once`, if size, content and the second of their last change are equal.
-//! clang does if they are one file by two names. Both search a folder once that the include path has by two names, and
-//! do not look for a header under the other name. So a link that leads elsewhere can change a result, although every
-//! file that was read and every name that was looked for in vain stays the same.
+//! For `#pragma once`, gcc takes two files for one if size, content and the second of their last change are equal; clang, if
+//! they are one file with two names. Both search a folder only once if the include path names it twice, and do not look for
+//! a header under the second name. So a link that leads elsewhere can change a result, although every file that was read,
+//! and every name that was not found, stays the same.
 //!
-//! Equal paths have a fact ([`Fact::Same`]). Folders that were looked at, and files with the same content, are
-//! different if they have no such fact, and have to stay different.
+//! Equal paths have a fact ([`Fact::Same`]). Folders that were looked at, and files with equal contents, differ if they have
+//! no such fact, and must stay different.
 
 use std::collections::HashMap;
 use std::ffi::CStr;
@@ -29,7 +29,7 @@ fn second(signature: &Signature) -> i64 {
     signature.mtime_ns.div_euclid(1_000_000_000)
 }
 
-/// Adds the facts of all files and folders that the manifest has by now.
+/// Adds the facts of all files and folders that are in the manifest so far.
 pub(super) fn add(base: &Base, manifest: &mut InputManifest) -> Result<(), Unsettled> {
     if guards::is_off("equal-files") {
         return Ok(());
@@ -53,7 +53,7 @@ pub(super) fn add(base: &Base, manifest: &mut InputManifest) -> Result<(), Unset
     Ok(())
 }
 
-/// Empty files have nothing that could count twice.
+/// Empty files are left out: it does not matter whether one counts twice.
 fn files_of_one_content(manifest: &InputManifest) -> Vec<Vec<Span>> {
     let mut alike: HashMap<[u8; 32], Vec<Span>> = HashMap::new();
     for file in manifest.files.iter().filter(|f| f.signature.size > 0) {
@@ -106,16 +106,16 @@ fn stat(base: &Base, manifest: &InputManifest, path: Span) -> Result<Signature, 
     base.stat(path).map_err(vanished)
 }
 
-/// The current identities of folders and of files with the same content, while a manifest's facts are checked.
+/// The current identities of folders, and of files with equal contents, while a manifest's facts are checked.
 #[derive(Default)]
 pub(super) struct Equals<'m> {
     seen: Vec<(&'m CStr, Identity)>,
-    /// Paths with the first name of what they lead to, where that has several names.
+    /// Paths, each with the first name of its file or folder, if that has several names.
     first: Vec<(&'m CStr, &'m CStr)>,
 }
 
 impl<'m> Equals<'m> {
-    /// As [`Fact::text_now`].
+    /// See [`Fact::text_now`].
     pub(super) fn text_now(
         &mut self,
         fact: Fact,
@@ -141,8 +141,8 @@ impl<'m> Equals<'m> {
         Ok(text.unwrap_or_default())
     }
 
-    /// A path that leads to the same as one that it did not lead to. Every hit asks this, of dozens of paths: only the
-    /// names of what has several are compared.
+    /// A path that now leads to the same as another, although it did not before. Every hit checks this for dozens of paths,
+    /// so only files and folders with several names are compared.
     pub(super) fn other_than_told(&mut self) -> Option<&'m CStr> {
         self.first.sort_unstable();
         self.seen.sort_unstable_by_key(|(_, identity)| *identity);
@@ -153,7 +153,7 @@ impl<'m> Equals<'m> {
         pairs.find(|two| !are_one(two)).map(|two| two[1].0)
     }
 
-    /// The first names are sorted.
+    /// The list is sorted.
     fn first_name(&self, path: &'m CStr) -> &'m CStr {
         let told = self.first.binary_search_by_key(&path, |(other, _)| *other);
         told.map_or(path, |at| self.first[at].1)

@@ -1,5 +1,5 @@
-//! Facts that a run learned about a path besides a file's content: that it is a folder, where a link leads, which names
-//! a folder holds.
+//! Facts about a path that a run learned besides a file's content: that it is a folder, where a link leads, which names a
+//! folder contains.
 
 use std::ffi::{CStr, CString};
 
@@ -14,23 +14,23 @@ use super::signature::{Base, descriptor_path, means_absent};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Fact {
-    /// There is a folder.
+    /// The path is a folder.
     Folder = 1,
-    /// There is something that is neither file nor folder: a device, a pipe.
+    /// The path is neither file nor folder: a device, a pipe.
     Special = 2,
-    /// There is a regular file.
+    /// The path is a regular file.
     File = 3,
-    /// There is a link with this text.
+    /// The path is a link with this text.
     Link = 4,
-    /// This is the path without links.
+    /// This is the path with all links resolved.
     Resolved = 5,
-    /// There is a folder with these names: the BLAKE3 of them, sorted.
+    /// The path is a folder with these names: the BLAKE3 of them, sorted.
     Names = 6,
-    /// There is nothing under this name, not even a link that leads nowhere.
+    /// The name does not exist, not even as a dangling link.
     Nothing = 7,
-    /// There is a regular file of this size, changed last at this time, as [`Fact::size_and_time`] writes them.
+    /// The path is a regular file with this size and time of last change, as [`Fact::size_and_time`] writes them.
     SizeAndTime = 8,
-    /// There is something that may be executed.
+    /// The path may be executed.
     Executable = 9,
     /// The file was last changed in the same second as this other one.
     SameTime = 20,
@@ -59,7 +59,7 @@ impl Fact {
         all.into_iter().find(|fact| *fact as u8 == byte)
     }
 
-    /// Whether it counts which paths lead to the same, or had the same time.
+    /// Whether the fact is about which paths lead to the same file, or have the same time.
     pub(super) fn is_about_equals(self) -> bool {
         matches!(
             self,
@@ -67,7 +67,7 @@ impl Fact {
         )
     }
 
-    /// Whether it follows from the others, and from the files and folders of a run.
+    /// Whether the fact follows from the others, and from the files and folders of a run.
     pub fn is_found_anew(self) -> bool {
         matches!(self, Fact::SameTime | Fact::OtherTime | Fact::Same)
     }
@@ -91,10 +91,10 @@ impl Fact {
         format!("{size} {mtime_ns}").into_bytes()
     }
 
-    /// Which of the first three holds for what a path leads to.
+    /// Which of the first three facts holds for the target of a path.
     ///
     /// # Errors
-    /// It leads nowhere, or that cannot be found out.
+    /// The path leads nowhere, or that cannot be found out.
     pub(super) fn of_kind(base: &Base, path: &CStr) -> Result<Fact, Errno> {
         let found = base.stat(path)?;
         Ok(if found.is_file() {
@@ -106,10 +106,10 @@ impl Fact {
         })
     }
 
-    /// The text of this fact about a path as it is now; `told` is what it was.
+    /// The present text of this fact about a path; `told` is the recorded one.
     ///
     /// # Errors
-    /// The path leads nowhere, to something else, or cannot be looked at.
+    /// The path leads nowhere, to another kind of file, or cannot be examined.
     pub(super) fn text_now(
         self,
         base: &Base,
@@ -143,7 +143,7 @@ impl Fact {
     }
 }
 
-/// The path without links.
+/// The path with all links resolved.
 fn resolve(base: &Base, path: &CStr, links: &mut Links) -> Result<Vec<u8>, Errno> {
     let mut whole = match base {
         _ if path.to_bytes().first() == Some(&b'/') => return links.resolve(path.to_bytes()),

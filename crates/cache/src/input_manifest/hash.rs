@@ -1,4 +1,4 @@
-//! Hash many files, each once, with proof that it did not change meanwhile.
+//! Hashes many files, each once, and makes sure that none changed meanwhile.
 
 use std::ffi::{CStr, CString};
 use std::io;
@@ -19,20 +19,20 @@ use crate::guards;
 /// Below this many files, starting threads costs more than it saves.
 const FILES_PER_THREAD: usize = 64;
 const MOST_THREADS: usize = 4;
-/// Files larger than this are hashed piece by piece, unless someone wants to see their text.
+/// Larger files are hashed piece by piece, unless their text is inspected.
 const PIECE: usize = 1 << 20;
 
-/// A file's signature and the BLAKE3 of its content, taken together.
+/// A file's signature and the BLAKE3 of its content, which belong together.
 pub(super) struct Hashed {
     pub signature: Signature,
     pub content: [u8; 32],
-    /// The signature to remember: it stays equal only while the content does. `None` if there is no such signature.
+    /// The signature to store: it stays equal only while the content does. `None` if there is no such signature.
     pub remembered: Option<Signature>,
-    /// Whether the path's last name was seen not to be a link.
+    /// Whether the last name of the path was no link.
     pub is_plain: bool,
 }
 
-/// Buffers that are reused from one file to the next.
+/// Buffers that are used again for the next file.
 #[derive(Default)]
 struct Workspace {
     buffer: Vec<u8>,
@@ -40,26 +40,27 @@ struct Workspace {
 }
 
 pub(super) enum HashFault {
-    /// It changed while it was read.
+    /// The file changed while it was read.
     Changed,
-    /// It is there but no regular file.
+    /// The path exists but is no regular file.
     NotAFile,
     Unreadable(Errno),
 }
 
-/// Remembers the hashes of programs and libraries by their signatures: the 250 MB of a toolkit are hashed once, not after every run.
+/// Stores the hashes of programs and libraries by their signatures: the 250 MB of a toolkit are hashed once, not after every
+/// run.
 pub trait ContentHashes: Sync {
-    /// The BLAKE3 of the file that had this signature, if it is remembered.
+    /// The BLAKE3 of the file with this signature, if it is stored.
     fn recall(&self, signature: &Signature) -> Option<[u8; 32]>;
-    /// Remembers the BLAKE3 of a file whose content cannot change any more without a new signature.
+    /// Stores the BLAKE3 of a file whose content cannot change without a new signature.
     fn remember(&self, signature: &Signature, content: &[u8; 32]);
-    /// The note about the files of a place; empty where there is none.
+    /// The note about the files of a place; empty if there is none.
     fn recall_place(&self, place: &[u8]) -> Vec<u8>;
     /// Stores the note about the files of a place.
     fn remember_place(&self, place: &[u8], files: &[u8]);
 }
 
-/// Sees each file's text while it is in memory.
+/// Gets each file's text while it is in memory.
 pub type Inspect<'a> = &'a mut (dyn FnMut(&Path, &[u8]) + Send);
 
 /// Hashes every path; the results are in the order of the paths.
@@ -99,14 +100,14 @@ pub(super) fn hash_each(
     };
     let mut all: Vec<(usize, _)> = std::thread::scope(|scope| {
         let started: Vec<_> = (1..threads)
-            // A thread that cannot be started is one less to share the work.
+            // If a thread cannot be started, fewer share the work.
             .filter_map(|_| std::thread::Builder::new().spawn_scoped(scope, work).ok())
             .collect();
         let mut all = work();
         for thread in started {
             match thread.join() {
                 Ok(done) => all.extend(done),
-                // Only the caller's inspection can panic; it is the caller's panic.
+                // Only the caller's inspection can panic, and the panic is passed on to the caller.
                 Err(panic) => std::panic::resume_unwind(panic),
             }
         }
@@ -147,7 +148,7 @@ fn hash(
     }
     let size = usize::try_from(before.size).map_err(|_| HashFault::Changed)?;
     let remembered = space.trust.of_file(&before, &file);
-    // Programs only: their text need not be inspected.
+    // This is for programs only, whose text need not be inspected.
     let contents = contents.filter(|_| size > PIECE / 4 && is_program(&file));
     let known = contents.zip(remembered);
     if let Some(content) = known.and_then(|(contents, named)| contents.recall(&named)) {
@@ -171,7 +172,7 @@ fn hash(
             blake3::hash(text)
         }
     };
-    // The kernel's own files (procfs, sysfs) have another length than they say.
+    // The kernel's own files (procfs, sysfs) have another length than they report.
     if !ends_here(&file)? && !guards::is_off("files-without-end") {
         return Err(HashFault::NotAFile);
     }
@@ -180,7 +181,8 @@ fn hash(
         return Err(HashFault::Changed);
     }
     let content = content.into();
-    // Old enough before it was read: hashing takes longer than the tick in which a second change has no new time.
+    // The file must have been old before it was read: hashing takes longer than the tick in which a second change gets no
+    // new time.
     let settled = known.filter(|(_, named)| named.was_settled_at(began));
     if let Some((contents, named)) = settled {
         contents.remember(&named, &content);
@@ -193,7 +195,7 @@ fn hash(
     })
 }
 
-/// Whether nothing comes behind what was read.
+/// Whether the file ends where reading stopped.
 fn ends_here(file: &OwnedFd) -> Result<bool, HashFault> {
     loop {
         match rustix::io::read(file, &mut [0; 1]) {
@@ -225,7 +227,7 @@ fn hash_in_pieces(
     Ok(hasher.finalize())
 }
 
-/// The next `count` bytes. Fewer mean that the file shrank; more are caught by the second signature.
+/// Reads the next `count` bytes. If there are fewer, the file shrank; if there are more, the second signature differs.
 fn read_exactly<'a>(
     file: &OwnedFd,
     count: usize,

@@ -1,7 +1,7 @@
-//! Headers that an earlier run hashed: their signatures are looked at, and their contents are not read again.
+//! Headers that an earlier run hashed: only their signatures are compared, and their contents are not read again.
 //!
-//! A file that includes Thrust opens 1,500 headers, nearly all of a toolkit and of the C++ library. Their contents are
-//! noted together for the files of one place, a tree of headers or a folder.
+//! A file that includes Thrust opens 1,500 headers, nearly all of a toolkit and of the C++ library. The hashes of all files
+//! in one place, a tree of headers or a folder, are in one note.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ffi::CStr;
@@ -14,9 +14,9 @@ use super::trust::Trust;
 use crate::guards;
 use crate::wire::Reader;
 
-/// A place of fewer files is not worth a note: reading one costs about as much as hashing that number of headers.
+/// A place with fewer files gets no note: reading one costs about as much as hashing that many headers.
 const WORTH_A_NOTE: usize = 8;
-/// Beyond this many files only those of the last run stay in a note.
+/// If a note has more files, only those of the last run stay in it.
 const MOST_FILES: usize = 1 << 14;
 
 /// Hashes every path whose content is not known from an earlier run; the results are in the order of the paths.
@@ -68,7 +68,7 @@ struct Place {
 }
 
 impl Place {
-    /// The BLAKE3 of a file when it was noted, for a test that leaves the comparison of times out.
+    /// The stored BLAKE3 of a file, for a test that leaves out the comparison of times.
     fn content_at_any_time(&self, now: &Signature) -> Option<[u8; 32]> {
         let is_it =
             |noted: &Signature| (noted.dev, noted.ino, noted.size) == (now.dev, now.ino, now.size);
@@ -80,7 +80,7 @@ impl Place {
 }
 
 impl<'a> KnownContents<'a> {
-    /// Looks up the notes about the places of these files.
+    /// Reads the notes about the places of these files.
     fn look_up(contents: &'a dyn ContentHashes, paths: &[&'a CStr]) -> Self {
         let mut counts: BTreeMap<&[u8], usize> = BTreeMap::new();
         for place in paths.iter().filter_map(|path| place_of(path)) {
@@ -98,7 +98,7 @@ impl<'a> KnownContents<'a> {
         }
     }
 
-    /// The hash of a file, if it is the file that was hashed before. Looks at the file without opening it.
+    /// The hash of a file, if it is unchanged since it was hashed. Examines the file without opening it.
     fn find(&mut self, base: &Base, path: &CStr) -> Option<Hashed> {
         let place = self.places.get_mut(place_of(path)?)?;
         if place.noted.is_empty() {
@@ -123,8 +123,8 @@ impl<'a> KnownContents<'a> {
         })
     }
 
-    /// Takes note of a file that was hashed after `began`, if it was old then: one that changes twice in a tick of the file
-    /// clock, the second time after it was read, has the same signature.
+    /// Adds a file that was hashed after `began`, if it was old then. A file that changes twice in a tick of the file clock,
+    /// the second time after it was read, would have the same signature.
     fn add(&mut self, path: &CStr, hashed: &Hashed, began: SystemTime) {
         let place = place_of(path).and_then(|place| self.places.get_mut(place));
         if let Some((place, named)) = place.zip(hashed.remembered)
@@ -134,13 +134,13 @@ impl<'a> KnownContents<'a> {
         }
     }
 
-    /// Keeps what is new, for later runs.
+    /// Stores what is new, for later runs.
     fn keep(self) {
         for (name, mut place) in self.places {
             if place.new.len() < WORTH_A_NOTE {
                 continue;
             }
-            // A file has one signature.
+            // A file has only one signature at a time.
             let new: BTreeSet<_> = place.new.iter().map(|(s, _)| (s.dev, s.ino)).collect();
             let many = place.noted.len() + place.new.len() > MOST_FILES;
             place.noted.retain(|signature, _| {
@@ -185,7 +185,7 @@ fn encode(files: impl Iterator<Item = (Signature, [u8; 32])>) -> Vec<u8> {
     out
 }
 
-/// Nothing of a note that does not end where a file does.
+/// Decodes a note; empty if the note does not end where an entry does.
 fn decode(note: &[u8]) -> HashMap<Signature, [u8; 32]> {
     let mut reader = Reader::new(note);
     let mut files = HashMap::new();

@@ -1,23 +1,23 @@
-//! Paths without links, of many paths in the same folders: each folder is walked once.
+//! Resolves the links in many paths with the same folders: each folder is walked once.
 
 use rustix::fs::{AtFlags, CWD, FileType};
 use rustix::io::Errno;
 
-/// As many links as the kernel follows on one way.
+/// The number of links that the kernel follows in one path.
 const MOST_LINKS: u32 = 40;
 
-/// The folders on the way to the paths so far, for one look at the file system: each is looked at once.
+/// The folders on the way to the paths so far, for one examination of the file system: each is examined once.
 #[derive(Default)]
 pub(super) struct Links {
     folders: Vec<Folder>,
-    /// The folder that was used last, and mostly is used next.
+    /// The folder that was used last, and is mostly used next.
     latest: usize,
 }
 
 /// A folder's absolute path as it was named, without the slash at its end.
 struct Folder {
     named: Vec<u8>,
-    /// The path without links, where it is another one.
+    /// The resolved path, if it differs.
     real: Option<Vec<u8>>,
 }
 
@@ -28,7 +28,7 @@ impl Folder {
 }
 
 impl Links {
-    /// The path that an absolute path leads to, without links, as with `realpath`.
+    /// Resolves all links in an absolute path, like `realpath`.
     ///
     /// # Errors
     /// The path leads nowhere, or cannot be resolved.
@@ -37,10 +37,10 @@ impl Links {
         Ok(real.unwrap_or_else(|| path.to_vec()))
     }
 
-    /// Whether an absolute path, whose last name was just seen to be there and no link, leads to `told`.
+    /// Whether an absolute path leads to `told`. The caller has just seen that its last name exists and is no link.
     ///
     /// # Errors
-    /// As [`Links::resolve`].
+    /// See [`Links::resolve`].
     pub(super) fn plain_leads_to(&mut self, path: &[u8], told: &[u8]) -> Result<bool, Errno> {
         let slash = memchr::memrchr(b'/', path).ok_or(Errno::INVAL)?;
         let (above, name) = path.split_at(slash);
@@ -57,7 +57,7 @@ impl Links {
         Ok(told.strip_prefix(real) == Some(name))
     }
 
-    /// The path without links; `None` where it has none and is written in the shortest way.
+    /// The resolved path; `None` if the path has no links and is in its shortest form.
     fn follow(&mut self, path: &[u8], walk: &mut Walk) -> Result<Option<Vec<u8>>, Errno> {
         let slash = memchr::memrchr(b'/', path).ok_or(Errno::INVAL)?;
         let folder = self.folder(&path[..slash], walk)?;
@@ -93,7 +93,7 @@ impl Links {
         }
     }
 
-    /// The folder of this path; a path that is followed by a slash.
+    /// The folder of this path, which is followed by a slash.
     fn folder(&mut self, path: &[u8], walk: &mut Walk) -> Result<&Folder, Errno> {
         let is_it = |folder: &Folder| folder.named == path;
         if !self.folders.get(self.latest).is_some_and(is_it) {
@@ -126,12 +126,12 @@ impl Links {
     }
 }
 
-/// One path on its way to where it leads.
+/// One path while it is being resolved.
 #[derive(Default)]
 struct Walk {
-    /// Links followed so far.
+    /// The number of links followed so far.
     links: u32,
-    /// Whether the way is known to lead on, so that what is on it are folders.
+    /// Whether the whole path is known to exist, so that all names before the last are folders.
     leads_on: bool,
 }
 

@@ -1,19 +1,20 @@
-//! Which file system, or which mount, times and inodes are of: a device's number alone says it only as long as it is mounted.
+//! Finds the file system, or the mount, to which times and inodes belong: a device's number identifies it only while it is
+//! mounted.
 //!
-//! Another disk image in the same loop device, and another subvolume of btrfs, may have the same number later, and a file
-//! with the same inode that was written in the same tick of the clock. So a manifest keeps a checksum of the number and of
-//! what the file system calls itself (`f_fsid`: of ext4 its UUID, of btrfs that and the subvolume; XFS and F2FS give the
-//! device's number once more). overlayfs has a new name for each container, and its layers' times.
+//! Another disk image in the same loop device, or another subvolume of btrfs, may get the same number later, with another
+//! file of the same inode that was written in the same tick of the clock. So a manifest contains a checksum of the number
+//! and of the file system's own ID (`f_fsid`: ext4 uses its UUID, btrfs that and the subvolume; XFS and F2FS repeat the
+//! device's number). overlayfs has a new ID for each container, and its layers' times.
 //!
-//! Change times in whole seconds: what they say, they say of one mount since one boot.
+//! Change times in whole seconds are valid for one mount in one boot only.
 //!
-//! A kernel writes fractions of a second. Whole seconds come out of an image that a program filled (`mke2fs -d` makes
-//! such root file systems), or of a file system that counts in seconds. While such a file system stays mounted, every
-//! change is the kernel's and gives a later second. But another image in its place, after a boot or in the same loop
-//! device, may say the same device, inode, size and seconds of another file. So in place of the device's number a
-//! manifest keeps a checksum of the boot and of the mount, whose number no other mount gets before the next boot (Linux
-//! 6.8 and later; before that such files are compared by content). No other file system has the device number of a
-//! mounted one.
+//! A kernel writes fractions of a second. Whole seconds come from an image that a program filled (`mke2fs -d` makes such
+//! root file systems), or from a file system that counts in seconds. While such a file system stays mounted, the kernel
+//! makes every change and writes a later second. But another image in its place, after a boot or in the same loop device,
+//! may have the same device, inode, size and seconds for another file. So in place of the device's number, a manifest
+//! contains a checksum of the boot and of the mount, whose number no other mount gets before the next boot (Linux 6.8 and
+//! later; with older kernels such files are compared by content). No other file system has the device number of a mounted
+//! one.
 
 use std::cell::RefCell;
 use std::ffi::CStr;
@@ -30,21 +31,21 @@ use super::trust::OVERLAYFS;
 /// `STATX_MNT_ID_UNIQUE` of `linux/stat.h`.
 const UNIQUE_MOUNT: StatxFlags = StatxFlags::from_bits_retain(0x4000);
 
-/// A path's `statx`, with its mount's number where the kernel gives one that no other mount gets before the next boot.
+/// A path's `statx`, with its mount's number if the kernel returns one that no other mount gets before the next boot.
 #[derive(Clone, Copy)]
 pub(super) struct Looked {
     /// The signature, with the device's number.
     pub signature: Signature,
     mount: Option<u64>,
-    /// The device's number combined with the ID of its file system; `None` where there is no such ID.
+    /// The device's number combined with the ID of its file system; `None` if there is no such ID.
     file_system: Option<u64>,
-    /// It has a time of birth.
+    /// Whether the file has a time of birth.
     pub has_birth: bool,
 }
 
 impl Looked {
     /// # Errors
-    /// As `stat`'s.
+    /// The errors of `stat`.
     pub(super) fn at(folder: impl AsFd, path: &CStr, flags: AtFlags) -> Result<Looked, Errno> {
         let wanted = StatxFlags::BASIC_STATS | StatxFlags::BTIME | UNIQUE_MOUNT;
         let (signature, mount, has_birth) = match rustix::fs::statx(&folder, path, flags, wanted) {
@@ -72,7 +73,7 @@ impl Looked {
         })
     }
 
-    /// The signature as an input manifest remembers it; `None` where whole seconds have no mount to go with.
+    /// The signature for an input manifest; `None` if it has whole seconds and its mount is not known.
     pub(super) fn remembered(&self) -> Option<Signature> {
         let signature = self.signature;
         if signature.ctime_ns % 1_000_000_000 != 0 {
@@ -117,7 +118,7 @@ fn file_system(mounted: Mounted, folder: impl AsFd, path: &CStr, flags: AtFlags)
 }
 
 fn name_of(device: u64, file: impl AsFd) -> Option<u64> {
-    // By now the path may lie on another file system.
+    // The path may lie on another file system by now.
     (Signature::of_open(&file).ok()?.dev == device).then_some(())?;
     let kind = rustix::fs::fstatfs(&file).ok()?.f_type;
     if u64::try_from(kind).is_ok_and(|kind| kind == OVERLAYFS) {
@@ -127,7 +128,7 @@ fn name_of(device: u64, file: impl AsFd) -> Option<u64> {
     Some(xxh3_64_with_seed(&name.to_le_bytes(), device))
 }
 
-/// A checksum of what the kernel calls this boot.
+/// A checksum of the kernel's ID for this boot.
 fn boot() -> Option<u64> {
     static BOOT: OnceLock<Option<u64>> = OnceLock::new();
     let read = || {

@@ -1,4 +1,4 @@
-//! An input manifest whose paths below mapped folders are kept under fixed names, and back to where the folders are now.
+//! Replaces paths below mapped folders in an input manifest by fixed names, and fixed names by the present paths.
 
 use std::borrow::Cow;
 
@@ -7,7 +7,7 @@ use warpcc_path_map::PathMap;
 use super::{InputManifest, Span};
 
 impl InputManifest {
-    /// With paths below mapped folders under fixed names, as it is stored.
+    /// The manifest with fixed names for paths below mapped folders, as it is stored.
     pub(crate) fn fixed(&self, path_map: &PathMap) -> Cow<'_, InputManifest> {
         if path_map.is_empty() {
             return Cow::Borrowed(self);
@@ -16,7 +16,7 @@ impl InputManifest {
             Some(fixed) => fixed,
             None => return Cow::Borrowed(self),
         };
-        // In one order whatever the folder is called, so that two that saw the same have one identity.
+        // The order must not depend on the folder's name, so that two runs that saw the same have one identity.
         let text = std::mem::take(&mut fixed.text);
         let at = |span: Span| text.get(span.at as usize..).unwrap_or_default();
         fixed.files.sort_by(|a, b| at(a.path).cmp(at(b.path)));
@@ -28,8 +28,7 @@ impl InputManifest {
         Cow::Owned(fixed)
     }
 
-    /// A manifest as records hold it, with its paths where they are now; `None` when it has a fixed name that no folder
-    /// has here.
+    /// A manifest from a record, with the present paths; `None` if it contains a fixed name that belongs to no folder here.
     pub fn real(self, path_map: &PathMap) -> Option<InputManifest> {
         match path_map.is_empty() {
             true => Some(self),
@@ -37,7 +36,7 @@ impl InputManifest {
         }
     }
 
-    /// Every file and directory under the name that `name` gives; absent names stay as they are, below their directory.
+    /// The manifest with every file and directory renamed by `name`. Absent names stay as they are, below their directory.
     fn renamed<'a>(
         &'a self,
         name: impl Fn(&'a [u8]) -> Option<Cow<'a, [u8]>>,
@@ -64,7 +63,7 @@ impl InputManifest {
             directory.path = new.push_text(&name(self.bytes_at(directory.path))?);
             let first = new.names.len();
             for seen in &self.names[directory.names.clone()] {
-                // A name may be a whole path, where its directory is not its beginning.
+                // An absent name may be a whole path, if its directory is not its beginning.
                 let at = new.push_text(&name(self.bytes_at(seen.at))?);
                 new.names.push(super::NameEntry { at, ..*seen });
             }

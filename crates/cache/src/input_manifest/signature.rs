@@ -14,9 +14,10 @@ use serde::{Deserialize, Serialize};
 
 use super::mount::Looked;
 
-/// Identity, size and times of what a path leads to, links followed.
+/// Identity, size and times of the file to which a path leads.
 ///
-/// The change time cannot be set by a user, so a file whose signature is the same, and was not brand-new when it was taken, has the same content.
+/// A user cannot set the change time. So a file whose signature is the same, and was not brand-new when the signature was
+/// taken, has the same content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Signature {
     /// Device number.
@@ -33,11 +34,11 @@ pub struct Signature {
     pub kind: u32,
 }
 
-/// A file system's clock ticks this often at most; the slack that the callers ask for covers it.
+/// The longest tick of a file system's clock; the callers' slack covers it.
 pub(crate) const TICK_NS: i64 = 10_000_000;
 
 impl Signature {
-    /// The signature of what `path` leads to.
+    /// The signature of the file to which `path` leads.
     pub fn read(path: &Path) -> io::Result<Signature> {
         Ok(Signature::from_stat(&rustix::fs::stat(path)?))
     }
@@ -73,17 +74,17 @@ impl Signature {
         }
     }
 
-    /// Whether it is a regular file.
+    /// Whether the file is a regular one.
     pub fn is_file(&self) -> bool {
         self.kind == FileType::RegularFile.as_raw_mode()
     }
 
-    /// Whether it is a directory.
+    /// Whether the file is a directory.
     pub fn is_directory(&self) -> bool {
         self.kind == FileType::Directory.as_raw_mode()
     }
 
-    /// Whether it is a symbolic link; only ever so when links were not followed.
+    /// Whether the file is a symbolic link. That is possible only if links were not followed.
     pub(crate) fn is_link(&self) -> bool {
         self.kind == FileType::Symlink.as_raw_mode()
     }
@@ -93,10 +94,11 @@ impl Signature {
         self.is_older_than(nanoseconds(moment), 2 * TICK_NS, now())
     }
 
-    /// Whether the last change was surely before `moment`, given a clock that ticks every `slack` nanoseconds. `now` tells a time set into the future by hand, which says nothing, from a change.
+    /// Whether the last change was certainly before `moment`, if the clock ticks every `slack` nanoseconds. `now` separates
+    /// a change from a time in the future, which a user set and which proves nothing.
     pub(crate) fn is_older_than(&self, moment: i64, slack: i64, now: i64) -> bool {
-        // File systems with whole seconds show it: such a change may lie a second later than it says. FAT counts in
-        // steps of two, so it never says an odd one.
+        // On file systems with whole seconds, the change may be a second later than it says. FAT counts in steps of two, so
+        // its seconds are even.
         let slack = match self.ctime_ns % 2_000_000_000 {
             0 => slack.saturating_add(2_000_000_000),
             1_000_000_000 => slack.saturating_add(1_000_000_000),
@@ -124,12 +126,12 @@ pub(crate) fn now() -> i64 {
     nanoseconds(SystemTime::now())
 }
 
-/// The directory that relative paths start from.
+/// The directory from which relative paths start.
 pub(crate) enum Base {
-    /// This process's own.
+    /// This process's own directory.
     Current,
     Open(OwnedFd),
-    /// It cannot be opened: nothing relative exists.
+    /// The directory cannot be opened: no relative path exists.
     Missing(Errno),
 }
 
@@ -149,7 +151,7 @@ impl Base {
         self.stat_with(path, AtFlags::empty())
     }
 
-    /// Looks at the file that a path leads to; also returns whether the path's last name is a link.
+    /// Examines the file to which a path leads; also returns whether the last name of the path is a link.
     pub(super) fn look_at(&self, path: &CStr) -> Result<(Looked, bool), Errno> {
         let looked = |flags| match self {
             Base::Open(open) => Looked::at(open, path, flags),
@@ -164,10 +166,10 @@ impl Base {
         Ok((found, link))
     }
 
-    /// The signature of what a path leads to as an input manifest remembers it, and whether its last name is a link.
+    /// The signature of a path's file for an input manifest, and whether the last name of the path is a link.
     pub(crate) fn sign(&self, path: &CStr) -> Result<(Signature, bool), Errno> {
         let (found, link) = self.look_at(path)?;
-        // A device number that does not exist: an untrusted file differs from what any manifest says.
+        // The device number does not exist, so an untrusted file differs from every manifest.
         let nobodys = Signature {
             dev: 0,
             ..found.signature
@@ -225,7 +227,7 @@ fn is_relative(path: &CStr) -> bool {
     path.to_bytes().first() != Some(&b'/')
 }
 
-/// Whether an error says that a path leads nowhere, rather than that something is broken.
+/// Whether an error means that a path does not exist, and not that something failed.
 pub(crate) fn means_absent(error: Errno) -> bool {
     matches!(
         error,
@@ -257,11 +259,11 @@ mod tests {
         assert!(!signature(start, old).is_older_than(start, TICK_NS, now));
         assert!(!signature(old, start).is_older_than(start, TICK_NS, now));
         assert!(!signature(old, start - TICK_NS).is_older_than(start, TICK_NS, now));
-        // A time set into the future by hand is not a change.
+        // A time in the future that a user set is not a change.
         assert!(signature(99 * second, old).is_older_than(start, TICK_NS, now));
         // Whole seconds may hide a later change.
         assert!(!signature(9 * second + 1, 10 * second).is_older_than(start, TICK_NS, now));
-        // FAT says 8 of a change at 9.9.
+        // FAT stores 8 for a change at 9.9.
         let late = 9 * second + 950_000_000;
         assert!(!signature(8 * second, 8 * second).is_older_than(late, TICK_NS, now));
         assert!(signature(7 * second, 7 * second).is_older_than(late, TICK_NS, now));

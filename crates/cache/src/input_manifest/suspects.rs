@@ -1,7 +1,7 @@
-//! One look at one file, where a file that changed is known already.
+//! Checks one file of a manifest alone, if it is known to have changed.
 //!
-//! A record has several variants of a call, and mostly they differ in one file: the source that is being worked on. Once
-//! a variant was refused for that file, the next one need not be compared file by file to be refused for it too.
+//! A record has several variants of a call, and mostly they differ in one file: the source that is being edited. Once a
+//! variant was refused because of that file, the next one can be refused by checking that file first.
 
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -13,8 +13,8 @@ use super::signature::Base;
 use crate::guards;
 
 impl InputManifest {
-    /// Whether `suspect` is one of this manifest's files and has another content now. False where that cannot be told
-    /// without a closer look.
+    /// Whether `suspect` is one of this manifest's files and has another content now. Returns false if that takes a closer
+    /// look.
     pub(crate) fn differs_in(
         &self,
         suspect: &Path,
@@ -68,7 +68,7 @@ mod tests {
         assert!(differs("a.cu"));
         fs::write(&file, "three").expect("write");
         assert!(differs("a.cu"));
-        // Not a file of the manifest, or not there: a closer look tells.
+        // `b` is not in the manifest, or does not exist: a closer look decides.
         assert!(!differs("b"));
         fs::remove_file(&file).expect("remove");
         assert!(!differs("a.cu"));

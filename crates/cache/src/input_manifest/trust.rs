@@ -1,14 +1,14 @@
-//! On which file systems an equal signature means an equal content.
+//! Decides on which file systems an equal signature means an equal content.
 //!
-//! The change time is the kernel's own on file systems that this kernel writes: no program can set it. Elsewhere it is
-//! what an image, a server or a driver says: squashfs gives the modification time, whole seconds, and a second image
-//! mounted in the place of the first may say the same of another file. There contents are compared. So they are on
-//! tmpfs, where a write through a shared mapping changes no time at all.
+//! If this kernel writes the file system, it also writes the change time: no program can set it. Otherwise an image, a
+//! server or a driver provides it: squashfs repeats the modification time in whole seconds, and a second image that is
+//! mounted in place of the first may have the same for another file. There, contents are compared. They are also compared on
+//! tmpfs, where a write through a shared mapping changes no time.
 //!
-//! overlayfs shows its layers' times, whatever file systems those are on. A file written by a kernel has a birth time,
-//! and one that comes out of an image (EROFS, which keeps fractions of a second too) or from a FUSE daemon has none. A
-//! folder there has the times of its uppermost layer, and names of every layer: mounted anew with another lower layer
-//! it may have more names and the same times. So its times never vouch for names.
+//! overlayfs shows the times of its layers, whatever file systems those are on. A file that a kernel wrote has a time of
+//! birth; a file from an image (EROFS, which also stores fractions of a second) or from a FUSE daemon has none. A folder
+//! there has the times of its uppermost layer, and the names of every layer: mounted again with another lower layer, it may
+//! have more names and the same times. So its times never prove that no name was added.
 
 use std::collections::HashMap;
 use std::ffi::CStr;
@@ -23,8 +23,8 @@ use super::mount::Looked;
 use super::signature::Base;
 use crate::guards;
 
-/// File systems whose change times this kernel makes, by the numbers of `statfs`, and whether their device numbers are a
-/// disk's. 9p gives the number of its server's file system, and a device number that is no disk's (seen with 6.1).
+/// File systems whose change times this kernel writes, by the numbers of `statfs`, and whether their device numbers are a
+/// disk's. 9p has the number of its server's file system, and a device number that is no disk's (seen with 6.1).
 const OWN_CHANGE_TIMES: [(&str, u64, bool); 7] = [
     ("ext2, ext3, ext4", 0xef53, true),
     ("xfs", 0x5846_5342, true),
@@ -37,22 +37,22 @@ const OWN_CHANGE_TIMES: [(&str, u64, bool); 7] = [
 
 pub(super) const OVERLAYFS: u64 = 0x794c_7630;
 
-/// The source of a file system's change times.
+/// Who provides a file system's change times.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Times {
     Own,
-    /// Its layers' file systems.
+    /// The file systems of its layers.
     Layers,
     /// An image, a server, a driver, or an unknown source.
     Others,
 }
 
-/// The file systems met so far, by device number, with how far their times can be trusted.
+/// The file systems met so far, by device number, and how far their times can be trusted.
 #[derive(Default)]
 pub(crate) struct Trust(HashMap<u64, Times>);
 
 impl Trust {
-    /// The signature to remember of `file`, where a later one will differ when the content does; it was taken just now.
+    /// The signature of `file` to store, if a later one will differ when the content does. The signature was just taken.
     pub(crate) fn of_file(&mut self, signature: &Signature, file: impl AsFd) -> Option<Signature> {
         let vouches = guards::is_off("trust")
             || match self.times(signature, &file) {
@@ -63,7 +63,7 @@ impl Trust {
         vouches.then(|| remembered(signature, file)).flatten()
     }
 
-    /// The same of a file that was looked at by its path.
+    /// The same for a file that was examined by its path.
     pub(super) fn of_looked(
         &mut self,
         looked: &Looked,
@@ -75,7 +75,7 @@ impl Trust {
             Some(times) => *times,
             None => {
                 let file = base.open_at(path, OFlags::PATH).ok()?;
-                // By now the path may lie on another file system.
+                // The path may lie on another file system by now.
                 (Signature::of_open(&file).ok()? == looked.signature).then_some(())?;
                 self.times(&looked.signature, &file)
             }
@@ -88,7 +88,7 @@ impl Trust {
         (vouches || guards::is_off("trust")).then(|| looked.remembered())?
     }
 
-    /// The same of a folder, where a later one will differ when a name is added.
+    /// The same for a folder, if a later signature will differ when a name is added.
     pub(crate) fn of_names(
         &mut self,
         signature: &Signature,
@@ -104,13 +104,13 @@ impl Trust {
     }
 }
 
-/// The signature as [`Base::sign`](super::signature::Base::sign) will give it.
+/// The signature that [`Base::sign`](super::signature::Base::sign) will return.
 fn remembered(signature: &Signature, file: impl AsFd) -> Option<Signature> {
     let now = Looked::at(file, c"", AtFlags::EMPTY_PATH).ok()?;
     (now.signature == *signature).then(|| now.remembered())?
 }
 
-/// A file's signature to remember, if an equal one will mean an equal content.
+/// The signature of a file to store, if an equal one will mean an equal content.
 pub(crate) fn trusted_signature(path: &Path) -> io::Result<Option<Signature>> {
     let flags = OFlags::PATH | OFlags::CLOEXEC;
     let file = rustix::fs::open(path, flags, Mode::empty())?;
