@@ -18,8 +18,9 @@ use warpcc_kernels::HEADER;
 use warpcc_kernels::dtype::{DType, Family};
 use warpcc_kernels::functions::{ALL, Function};
 
-/// The declarations that a host's library lacks. `erfinv` is not tested here, and is not called.
-const HOST: &str = r#"
+/// The declarations that a host's library lacks, for text that is written for a GPU.
+const HOST: &str = concat!(
+    r#"
 #include <cmath>
 #include <cstdio>
 #include <cstring>
@@ -33,15 +34,9 @@ struct place { unsigned x, y; };
 static place blockIdx, threadIdx, blockDim;
 struct uint2 { unsigned x, y; };
 struct uint4 { unsigned x, y, z, w; };
-static inline unsigned __umulhi(unsigned a, unsigned b) { return (unsigned)((unsigned long long)a * b >> 32); }
-static inline unsigned long long __umul64hi(unsigned long long a, unsigned long long b) { return (unsigned long long)((unsigned __int128)a * b >> 64); }
-static inline double rsqrt(double x) { return 1 / std::sqrt(x); }
-static inline float rsqrtf(float x) { return (float)(1 / std::sqrt((double)x)); }
-static inline double rcbrt(double x) { return 1 / std::cbrt(x); }
-static inline float rcbrtf(float x) { return (float)(1 / std::cbrt((double)x)); }
-static inline double erfinv(double x) { return x; }
-static inline float erfinvf(float x) { return x; }
-"#;
+"#,
+    include_str!("host_math.h")
+);
 
 /// How many tuples of values each function is called with.
 const EACH: usize = 600;

@@ -27,7 +27,8 @@ use bundle::Bundle;
 use cases::{Case, GUARD, POISON};
 use warpcc_kernels::plan::{Argument, Launch};
 
-const HOST: &str = r#"
+const HOST: &str = concat!(
+    r#"
 #include <cmath>
 #include <cstring>
 #include <barrier>
@@ -48,15 +49,9 @@ static thread_local place threadIdx;
 static std::barrier<>* all_threads;
 static inline void __syncthreads() { all_threads->arrive_and_wait(); }
 static inline void __syncwarp() { all_threads->arrive_and_wait(); }
-static inline unsigned __umulhi(unsigned a, unsigned b) { return (unsigned)((unsigned long long)a * b >> 32); }
-static inline unsigned long long __umul64hi(unsigned long long a, unsigned long long b) { return (unsigned long long)((unsigned __int128)a * b >> 64); }
-static inline double rsqrt(double x) { return 1 / std::sqrt(x); }
-static inline float rsqrtf(float x) { return (float)(1 / std::sqrt((double)x)); }
-static inline double rcbrt(double x) { return 1 / std::cbrt(x); }
-static inline float rcbrtf(float x) { return (float)(1 / std::cbrt((double)x)); }
-static inline double erfinv(double x) { return x; }
-static inline float erfinvf(float x) { return x; }
-// A block's threads run one after another, or at once where they wait for each other.
+"#,
+    include_str!("host_math.h"),
+    r#"// A block's threads run one after another, or at once where they wait for each other.
 template <class... P, size_t... I>
 static void start(void (*kernel)(P...), void** given, unsigned wide, unsigned high, unsigned block, bool at_once, std::index_sequence<I...>) {
   auto one = [&](unsigned thread) { threadIdx.x = thread; kernel(*(typename std::remove_const<P>::type*)given[I]...); };
@@ -78,7 +73,8 @@ template <class... P>
 static void start(void (*kernel)(P...), void** given, unsigned wide, unsigned high, unsigned block, bool at_once) {
   start(kernel, given, wide, high, block, at_once, std::index_sequence_for<P...>());
 }
-"#;
+"#
+);
 
 type Start = unsafe extern "C" fn(u32, *mut *mut c_void, u32, u32, u32, bool);
 

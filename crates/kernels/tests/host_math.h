@@ -1,0 +1,9 @@
+// Functions of the device that a host's library lacks. `erfinv` is not tested on a host.
+static inline unsigned __umulhi(unsigned a, unsigned b) { return (unsigned)((unsigned long long)a * b >> 32); }
+static inline unsigned long long __umul64hi(unsigned long long a, unsigned long long b) { return (unsigned long long)((unsigned __int128)a * b >> 64); }
+static inline double rsqrt(double x) { return 1 / std::sqrt(x); }
+static inline float rsqrtf(float x) { return (float)(1 / std::sqrt((double)x)); }
+static inline double rcbrt(double x) { return 1 / std::cbrt(x); }
+static inline float rcbrtf(float x) { return (float)(1 / std::cbrt((double)x)); }
+static inline double erfinv(double x) { return x; }
+static inline float erfinvf(float x) { return x; }
