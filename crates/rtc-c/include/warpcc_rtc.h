@@ -16,30 +16,30 @@
 #define WARPCC_RTC_TO_NUL ((size_t)-1)
 
 /**
- * The number of this interface. It changes when a program that was compiled against an older header would no longer run
- * rightly; what only adds functions or numbers leaves it.
+ * The number of this interface. It changes if a program that was compiled with an older header would no longer run
+ * correctly. New functions or numbers do not change it.
  */
 #define WARPCC_RTC_ABI 1
 
 /**
- * The version of the header, as `warpcc_rtc_version` has the library's.
+ * The version of the header; `warpcc_rtc_version` returns the library's.
  */
 #define WARPCC_RTC_VERSION_MAJOR 0
 
 /**
- * Likewise.
+ * The second part of the version.
  */
 #define WARPCC_RTC_VERSION_MINOR 1
 
 /**
- * Likewise.
+ * The third part of the version.
  */
 #define WARPCC_RTC_VERSION_PATCH 0
 
 
 
 /**
- * What a function answers. The numbers stay; there may be more of them later.
+ * The status that a function returns. The numbers do not change; later versions may add more.
  */
 enum warpcc_rtc_status
 #if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
@@ -47,11 +47,11 @@ enum warpcc_rtc_status
 #endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
  {
   /**
-   * It is done.
+   * The function succeeded.
    */
   WARPCC_RTC_STATUS_OK = 0,
   /**
-   * A library of NVIDIA's is not to be found, or does not load; the text lists what was tried.
+   * A library of NVIDIA's was not found, or does not load; the text lists the places that were tried.
    */
   WARPCC_RTC_STATUS_LIBRARY = 1,
   /**
@@ -63,7 +63,7 @@ enum warpcc_rtc_status
    */
   WARPCC_RTC_STATUS_UNSUPPORTED = 3,
   /**
-   * The source does not compile; the text has the place, the log, the options and the file where the whole is kept.
+   * The source does not compile; the text has the place, the log, the options and the file with the whole source.
    */
   WARPCC_RTC_STATUS_COMPILE = 4,
   /**
@@ -79,11 +79,11 @@ enum warpcc_rtc_status
    */
   WARPCC_RTC_STATUS_DEADLINE = 7,
   /**
-   * A library of NVIDIA's failed in a way that is not about the text.
+   * A call of a library of NVIDIA's failed for a reason other than the text.
    */
   WARPCC_RTC_STATUS_CALL = 8,
   /**
-   * The driver refused: `warpcc_rtc_error_driver` has its number.
+   * The driver returned an error: `warpcc_rtc_error_driver` has its number.
    */
   WARPCC_RTC_STATUS_DRIVER = 9,
   /**
@@ -91,11 +91,11 @@ enum warpcc_rtc_status
    */
   WARPCC_RTC_STATUS_FILE = 10,
   /**
-   * An image does not go into a fat binary.
+   * An image cannot be put into a fat binary.
    */
   WARPCC_RTC_STATUS_FATBIN = 11,
   /**
-   * A mistake in this library, which it has survived.
+   * A bug in this library, which stays usable.
    */
   WARPCC_RTC_STATUS_INTERNAL = 100,
 };
@@ -108,7 +108,7 @@ typedef int32_t warpcc_rtc_status;
 #endif // __cplusplus
 
 /**
- * Where an image was found.
+ * The place where an image was found.
  */
 enum warpcc_rtc_found
 #if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
@@ -116,7 +116,7 @@ enum warpcc_rtc_found
 #endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
  {
   /**
-   * In this process's memory.
+   * This process's memory.
    */
   WARPCC_RTC_FOUND_MEMORY = 0,
   /**
@@ -128,11 +128,11 @@ enum warpcc_rtc_found
    */
   WARPCC_RTC_FOUND_SHARED = 2,
   /**
-   * Nowhere: it was made.
+   * It was not found, so it was made.
    */
   WARPCC_RTC_FOUND_MADE = 3,
   /**
-   * In what the caller gave.
+   * The caller's own data.
    */
   WARPCC_RTC_FOUND_GIVEN = 4,
 };
@@ -145,7 +145,7 @@ typedef int32_t warpcc_rtc_found;
 #endif // __cplusplus
 
 /**
- * What a piece is that is no image of this library's.
+ * The kind of a piece that is not an image of this library.
  */
 enum warpcc_rtc_kind
 #if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
@@ -153,7 +153,7 @@ enum warpcc_rtc_kind
 #endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
  {
   /**
-   * A fat binary, of which the fitting image is taken.
+   * A fat binary; the linker takes the fitting image.
    */
   WARPCC_RTC_KIND_FATBIN = 4,
   /**
@@ -161,7 +161,7 @@ enum warpcc_rtc_kind
    */
   WARPCC_RTC_KIND_OBJECT = 5,
   /**
-   * A library of such objects.
+   * A library of objects with fat binaries.
    */
   WARPCC_RTC_KIND_LIBRARY = 6,
 };
@@ -174,7 +174,7 @@ typedef int32_t warpcc_rtc_kind;
 #endif // __cplusplus
 
 /**
- * An element's type. docs/kernels.md says in what each is computed.
+ * The type of an element. docs/kernels.md lists the type in which each is computed.
  */
 enum warpcc_rtc_dtype
 #if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
@@ -186,35 +186,35 @@ enum warpcc_rtc_dtype
    */
   WARPCC_RTC_DTYPE_BOOL = 0,
   /**
-   * 8 bits with a sign.
+   * 8 bits, signed.
    */
   WARPCC_RTC_DTYPE_INT8 = 1,
   /**
-   * 8 bits without.
+   * 8 bits, unsigned.
    */
   WARPCC_RTC_DTYPE_UINT8 = 2,
   /**
-   * 16 bits with a sign.
+   * 16 bits, signed.
    */
   WARPCC_RTC_DTYPE_INT16 = 3,
   /**
-   * 16 bits without.
+   * 16 bits, unsigned.
    */
   WARPCC_RTC_DTYPE_UINT16 = 4,
   /**
-   * 32 bits with a sign.
+   * 32 bits, signed.
    */
   WARPCC_RTC_DTYPE_INT32 = 5,
   /**
-   * 32 bits without.
+   * 32 bits, unsigned.
    */
   WARPCC_RTC_DTYPE_UINT32 = 6,
   /**
-   * 64 bits with a sign.
+   * 64 bits, signed.
    */
   WARPCC_RTC_DTYPE_INT64 = 7,
   /**
-   * 64 bits without.
+   * 64 bits, unsigned.
    */
   WARPCC_RTC_DTYPE_UINT64 = 8,
   /**
@@ -226,11 +226,11 @@ enum warpcc_rtc_dtype
    */
   WARPCC_RTC_DTYPE_BFLOAT16 = 10,
   /**
-   * OCP 8-bit, 4 bits of exponent.
+   * OCP 8-bit with 4 bits of exponent.
    */
   WARPCC_RTC_DTYPE_FLOAT8_E4M3 = 11,
   /**
-   * OCP 8-bit, 5 bits of exponent.
+   * OCP 8-bit with 5 bits of exponent.
    */
   WARPCC_RTC_DTYPE_FLOAT8_E5M2 = 12,
   /**
@@ -251,7 +251,7 @@ typedef int32_t warpcc_rtc_dtype;
 #endif // __cplusplus
 
 /**
- * What becomes of a result.
+ * How a result is written.
  */
 enum warpcc_rtc_write
 #if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
@@ -259,11 +259,11 @@ enum warpcc_rtc_write
 #endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
  {
   /**
-   * It replaces what the output holds.
+   * It replaces the content of the output.
    */
   WARPCC_RTC_WRITE_REPLACE = 0,
   /**
-   * It is added to what the output holds.
+   * It is added to the content of the output.
    */
   WARPCC_RTC_WRITE_ADD = 1,
 };
@@ -276,7 +276,7 @@ typedef int32_t warpcc_rtc_write;
 #endif // __cplusplus
 
 /**
- * What a value is.
+ * The kind of a value.
  */
 enum warpcc_rtc_value_kind
 #if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
@@ -288,11 +288,11 @@ enum warpcc_rtc_value_kind
    */
   WARPCC_RTC_VALUE_KIND_TENSOR = 0,
   /**
-   * A number with a point.
+   * A floating-point number.
    */
   WARPCC_RTC_VALUE_KIND_FLOAT = 1,
   /**
-   * A whole number.
+   * An integer.
    */
   WARPCC_RTC_VALUE_KIND_INT = 2,
 };
@@ -315,17 +315,17 @@ typedef struct CUfunc_st CUfunc_st;
 typedef struct CUstream_st CUstream_st;
 
 /**
- * Kernels as text in, images and functions out, each compiled once.
+ * A cache: kernels as text in, images and functions out, each compiled once.
  */
 typedef struct warpcc_rtc_cache warpcc_rtc_cache;
 
 /**
- * How a cache behaves.
+ * The settings of a cache.
  */
 typedef struct warpcc_rtc_settings warpcc_rtc_settings;
 
 /**
- * A request to give up, which any thread may make.
+ * A cancellation, which any thread may trigger.
  */
 typedef struct warpcc_rtc_cancellation warpcc_rtc_cancellation;
 
@@ -390,15 +390,15 @@ typedef struct warpcc_rtc_pieces warpcc_rtc_pieces;
 typedef struct warpcc_rtc_plan warpcc_rtc_plan;
 
 /**
- * How long something may take. Null in its place: as long as it takes.
+ * The limits of a call. Null in its place means no limit.
  */
 typedef struct {
   /**
-   * From the call on, in milliseconds; 0: no limit.
+   * The time from the start of the call in milliseconds; 0: no limit.
    */
   uint64_t timeout_ms;
   /**
-   * Who may ask to give up; null: nobody. NVRTC before 12.8 cannot be stopped: then it is asked before it starts.
+   * The cancellation of the call; null: none. NVRTC before 12.8 cannot be stopped: it is only checked before the start.
    */
   const warpcc_rtc_cancellation *cancel;
 } warpcc_rtc_limits;
@@ -408,19 +408,19 @@ typedef struct {
  */
 typedef struct {
   /**
-   * In memory.
+   * Found in memory.
    */
   uint64_t memory;
   /**
-   * In a folder.
+   * Found in a folder.
    */
   uint64_t disk;
   /**
-   * In a shared cache.
+   * Found in a shared cache.
    */
   uint64_t shared;
   /**
-   * Nowhere.
+   * Not found, so made.
    */
   uint64_t made;
 } warpcc_rtc_counts;
@@ -448,7 +448,7 @@ typedef struct {
  */
 typedef struct {
   /**
-   * The device address of element 0, 0, …
+   * The device address of the first element.
    */
   uint64_t address;
   /**
@@ -456,11 +456,11 @@ typedef struct {
    */
   const uint64_t *shape;
   /**
-   * Steps between neighbours in each dimension, in elements; null: rows one after another.
+   * Strides between neighbours in each dimension, in elements; null: contiguous rows.
    */
   const int64_t *strides;
   /**
-   * How many sizes, and steps, there are; 0 for a single element.
+   * The number of sizes and strides; 0 for a single element.
    */
   uint32_t dimensions;
   /**
@@ -470,11 +470,11 @@ typedef struct {
 } warpcc_rtc_tensor;
 
 /**
- * What a name in an expression refers to. A number is an argument of the kernel: another value needs no other kernel.
+ * The value of a name in an expression. A number is an argument of the kernel: another value needs no other kernel.
  */
 typedef struct {
   /**
-   * Its name in the expression; not looked at by `warpcc_rtc_plan_binary`.
+   * The name in the expression; `warpcc_rtc_plan_binary` ignores it.
    */
   const char *name;
   /**
@@ -515,46 +515,46 @@ uint32_t warpcc_rtc_abi(void);
 warpcc_rtc_status warpcc_rtc_check_abi(uint32_t abi);
 
 /**
- * The text of the last error on this thread, UTF-8 with a NUL at its end; empty where there was none. It stays until
- * the next error on this thread. Functions that succeed leave it as it is.
+ * The text of this thread's last error, UTF-8 with a NUL at its end; empty if there was none. It is valid until the next
+ * error on this thread. Functions that succeed do not change it.
  */
 const char *warpcc_rtc_error_text(void);
 
 /**
- * The length of that text in bytes, without the NUL.
+ * The length of the last error's text in bytes, without the NUL.
  */
 size_t warpcc_rtc_error_length(void);
 
 /**
- * The driver's number (`CUresult`) of the last error on this thread; 0 where it was none of the driver's.
+ * The driver's number (`CUresult`) of this thread's last error; 0 if it was not the driver's.
  */
 uint32_t warpcc_rtc_error_driver(void);
 
 /**
- * A status in a word: "invalid".
+ * The name of a status: "invalid".
  */
 const char *warpcc_rtc_status_name(int32_t status);
 
 /**
- * Makes a request to give up that nobody has made yet.
+ * Makes a cancellation that is not triggered.
  */
 warpcc_rtc_status warpcc_rtc_cancel_new(warpcc_rtc_cancellation **cancel);
 
 /**
- * Asks whatever was given this to give up.
+ * Cancels all calls that use it.
  */
 warpcc_rtc_status warpcc_rtc_cancel(const warpcc_rtc_cancellation *cancel);
 
 /**
- * Frees it; what was given it goes on.
+ * Frees the cancellation; calls that use it go on.
  */
 void warpcc_rtc_cancel_free(warpcc_rtc_cancellation *cancel);
 
 /**
- * Makes a request: what messages call the program, its source, and for what it is compiled ("sm_90" for machine code,
- * "compute_90" for PTX, "lto_90" for LTO-IR). `length` of the source is in bytes, or `WARPCC_RTC_TO_NUL`.
+ * Makes a request from the program's name in messages, its source, and its target ("sm_90" for machine code, "compute_90"
+ * for PTX, "lto_90" for LTO-IR). `length` of the source is in bytes, or `WARPCC_RTC_TO_NUL`.
  *
- * For `warpcc_rtc_cache_open`, which takes only texts, folders and options of it, name and source may be "" and the
+ * `warpcc_rtc_cache_open` uses only the texts, folders and options of a request. For it, name and source may be "" and the
  * target null.
  */
 warpcc_rtc_status warpcc_rtc_request_new(const char *name,
@@ -564,8 +564,8 @@ warpcc_rtc_status warpcc_rtc_request_new(const char *name,
                                          warpcc_rtc_request **request);
 
 /**
- * A text of `length` bytes (or `WARPCC_RTC_TO_NUL`) to stand before the source, behind those given so far. Messages call
- * it `name` and count its lines by themselves.
+ * Adds a text of `length` bytes (or `WARPCC_RTC_TO_NUL`) before the source, after earlier ones. Messages call it `name` and
+ * count its lines separately.
  */
 warpcc_rtc_status warpcc_rtc_request_add_preamble(const warpcc_rtc_request *request,
                                                   const char *name,
@@ -573,7 +573,7 @@ warpcc_rtc_status warpcc_rtc_request_add_preamble(const warpcc_rtc_request *requ
                                                   size_t length);
 
 /**
- * A header of `length` bytes (or `WARPCC_RTC_TO_NUL`), by the very name that `#include` says.
+ * Adds a header of `length` bytes (or `WARPCC_RTC_TO_NUL`), under the exact name in the `#include`.
  */
 warpcc_rtc_status warpcc_rtc_request_add_header(const warpcc_rtc_request *request,
                                                 const char *name,
@@ -581,34 +581,34 @@ warpcc_rtc_status warpcc_rtc_request_add_header(const warpcc_rtc_request *reques
                                                 size_t length);
 
 /**
- * A folder in which headers are looked for, behind those given so far. With none, NVRTC opens no file at all.
+ * Adds an include folder, after earlier ones. Without one, NVRTC opens no file at all.
  */
 warpcc_rtc_status warpcc_rtc_request_add_include_folder(const warpcc_rtc_request *request,
                                                         const char *folder);
 
 /**
- * A name as C++ has it (`scale<float>`), whose name in the image is wanted.
+ * Adds a name in C++ (`scale<float>`) whose name in the image is needed.
  */
 warpcc_rtc_status warpcc_rtc_request_add_name(const warpcc_rtc_request *request, const char *expression);
 
 /**
- * An option, as NVRTC takes it, in one piece: "--std=c++20", "-DN=4".
+ * Adds an option for NVRTC, in one piece: "--std=c++20", "-DN=4".
  */
 warpcc_rtc_status warpcc_rtc_request_add_option(const warpcc_rtc_request *request, const char *option);
 
 /**
- * Whether NVRTC may keep the headers it has read for the next program of this process (12.8): 0 or 1.
+ * Sets whether NVRTC may keep the headers that it read for the next program of this process (12.8): 0 or 1.
  */
 warpcc_rtc_status warpcc_rtc_request_precompile_headers(const warpcc_rtc_request *request,
                                                         int32_t precompile);
 
 /**
- * Frees it.
+ * Frees the request.
  */
 void warpcc_rtc_request_free(warpcc_rtc_request *request);
 
 /**
- * Finds NVRTC: at `path` (the library or its folder), or with null where docs/rtc.md says.
+ * Finds NVRTC at `path` (the library or its folder), or with null in the places that docs/rtc.md lists.
  */
 warpcc_rtc_status warpcc_rtc_compiler_open(const char *path, warpcc_rtc_compiler **compiler);
 
@@ -629,7 +629,7 @@ warpcc_rtc_status warpcc_rtc_compiler_library(const warpcc_rtc_compiler *compile
 
 /**
  * Copies the best target for a GPU of compute capability `capability` (ten times major plus minor: 90) into `buffer`, as
- * `warpcc_rtc_cache_remarks` does: "sm_90"; PTX for a GPU newer than NVRTC. 32 bytes are enough.
+ * `warpcc_rtc_cache_remarks` does: "sm_90", or PTX for a GPU newer than NVRTC. 32 bytes are enough.
  */
 warpcc_rtc_status warpcc_rtc_compiler_target_for(const warpcc_rtc_compiler *compiler,
                                                  uint32_t capability,
@@ -638,15 +638,15 @@ warpcc_rtc_status warpcc_rtc_compiler_target_for(const warpcc_rtc_compiler *comp
                                                  size_t *length);
 
 /**
- * Writes the headers that NVRTC carries with it (13.3 and newer) into `folder`, unless they are there, and adds the
- * include folders for them to `request`.
+ * Writes the headers that NVRTC carries (13.3 and newer) into `folder`, unless they exist, and adds their include folders
+ * to `request`.
  */
 warpcc_rtc_status warpcc_rtc_compiler_install_headers(const warpcc_rtc_compiler *compiler,
                                                       const char *folder,
                                                       const warpcc_rtc_request *request);
 
 /**
- * Compiles; no cache.
+ * Compiles a request without a cache.
  */
 warpcc_rtc_status warpcc_rtc_compile(const warpcc_rtc_compiler *compiler,
                                      const warpcc_rtc_request *request,
@@ -654,12 +654,13 @@ warpcc_rtc_status warpcc_rtc_compile(const warpcc_rtc_compiler *compiler,
                                      warpcc_rtc_image **image);
 
 /**
- * Frees it; what it made stays.
+ * Frees the compiler; its images stay valid.
  */
 void warpcc_rtc_compiler_free(warpcc_rtc_compiler *compiler);
 
 /**
- * An image of bytes that the program has: `target` says what they are ("sm_90", "compute_90", "lto_90"). They are copied.
+ * Makes an image from the program's own bytes, which are copied. `target` is their kind and architecture ("sm_90",
+ * "compute_90", "lto_90").
  */
 warpcc_rtc_status warpcc_rtc_image_new(const char *target,
                                        const void *bytes,
@@ -667,40 +668,40 @@ warpcc_rtc_status warpcc_rtc_image_new(const char *target,
                                        warpcc_rtc_image **image);
 
 /**
- * The image's bytes, which live as long as it does. PTX has no NUL at its end.
+ * The image's bytes, which are valid as long as the image. PTX has no NUL at its end.
  */
 warpcc_rtc_status warpcc_rtc_image_bytes(const warpcc_rtc_image *image, const void **bytes, size_t *length);
 
 /**
- * The name in the image of what the source calls `expression`, which must be one of those asked for. It lives as long as
- * the image.
+ * The name in the image for `expression`, which is a name in the source and must be one of those requested. It is valid as
+ * long as the image.
  */
 warpcc_rtc_status warpcc_rtc_image_lowered_name(const warpcc_rtc_image *image,
                                                 const char *expression,
                                                 const char **name);
 
 /**
- * What the compiler said: warnings. It lives as long as the image; "" for null.
+ * The compiler's warnings. They are valid as long as the image; "" for null.
  */
 const char *warpcc_rtc_image_log(const warpcc_rtc_image *image);
 
 /**
- * What the image is: "sm_90". It lives as long as the image; "" for null.
+ * The image's target: "sm_90". It is valid as long as the image; "" for null.
  */
 const char *warpcc_rtc_image_target(const warpcc_rtc_image *image);
 
 /**
- * The image's key in the cache, the same on every machine; "" where it has none. It lives as long as the image.
+ * The image's key in the cache, the same on every machine; "" if it has none. It is valid as long as the image.
  */
 const char *warpcc_rtc_image_key(const warpcc_rtc_image *image);
 
 /**
- * Where the image was found.
+ * The place where the image was found.
  */
 warpcc_rtc_found warpcc_rtc_image_found(const warpcc_rtc_image *image);
 
 /**
- * Frees it.
+ * Frees the image.
  */
 void warpcc_rtc_image_free(warpcc_rtc_image *image);
 
@@ -710,14 +711,14 @@ void warpcc_rtc_image_free(warpcc_rtc_image *image);
 warpcc_rtc_status warpcc_rtc_pieces_new(warpcc_rtc_pieces **pieces);
 
 /**
- * Adds an image under the name that messages and cuobjdump call it by. The image may be freed afterwards.
+ * Adds an image under a name for messages and cuobjdump. The image may be freed afterwards.
  */
 warpcc_rtc_status warpcc_rtc_pieces_add_image(const warpcc_rtc_pieces *pieces,
                                               const char *name,
                                               const warpcc_rtc_image *image);
 
 /**
- * Adds something else to be linked, by `warpcc_rtc_kind`. The bytes are copied.
+ * Adds another piece to be linked, of a `warpcc_rtc_kind`. The bytes are copied.
  */
 warpcc_rtc_status warpcc_rtc_pieces_add_bytes(const warpcc_rtc_pieces *pieces,
                                               int32_t kind,
@@ -726,18 +727,18 @@ warpcc_rtc_status warpcc_rtc_pieces_add_bytes(const warpcc_rtc_pieces *pieces,
                                               size_t length);
 
 /**
- * Frees it.
+ * Frees the list.
  */
 void warpcc_rtc_pieces_free(warpcc_rtc_pieces *pieces);
 
 /**
- * Finds nvJitLink: at `path` (the library or its folder), or with null where docs/rtc.md says.
+ * Finds nvJitLink at `path` (the library or its folder), or with null in the places that docs/rtc.md lists.
  */
 warpcc_rtc_status warpcc_rtc_linker_open(const char *path, warpcc_rtc_linker **linker);
 
 /**
- * Links pieces to one cubin for `target` ("sm_90"), with `count` options of nvJitLink's; no cache. Messages call the whole
- * `name`.
+ * Links pieces to one cubin for `target` ("sm_90"), with `count` options of nvJitLink, without a cache. Messages call the
+ * result `name`.
  */
 warpcc_rtc_status warpcc_rtc_link(const warpcc_rtc_linker *linker,
                                   const char *name,
@@ -748,17 +749,17 @@ warpcc_rtc_status warpcc_rtc_link(const warpcc_rtc_linker *linker,
                                   warpcc_rtc_image **image);
 
 /**
- * Frees it.
+ * Frees the linker.
  */
 void warpcc_rtc_linker_free(warpcc_rtc_linker *linker);
 
 /**
- * Finds nvFatbin: at `path` (the library or its folder), or with null where docs/rtc.md says.
+ * Finds nvFatbin at `path` (the library or its folder), or with null in the places that docs/rtc.md lists.
  */
 warpcc_rtc_status warpcc_rtc_fatbin_maker_open(const char *path, warpcc_rtc_fatbin_maker **maker);
 
 /**
- * Makes a fat binary of the images in `pieces`, with `count` options of nvFatbin's ("-compress=false").
+ * Makes a fat binary of the images in `pieces`, with `count` options of nvFatbin ("-compress=false").
  */
 warpcc_rtc_status warpcc_rtc_fatbin_make(const warpcc_rtc_fatbin_maker *maker,
                                          const warpcc_rtc_pieces *pieces,
@@ -767,35 +768,35 @@ warpcc_rtc_status warpcc_rtc_fatbin_make(const warpcc_rtc_fatbin_maker *maker,
                                          warpcc_rtc_fatbin **fatbin);
 
 /**
- * The fat binary's bytes, which live as long as it does.
+ * The fat binary's bytes, which are valid as long as it is.
  */
 warpcc_rtc_status warpcc_rtc_fatbin_bytes(const warpcc_rtc_fatbin *fatbin,
                                           const void **bytes,
                                           size_t *length);
 
 /**
- * Frees it.
+ * Frees the fat binary.
  */
 void warpcc_rtc_fatbin_free(warpcc_rtc_fatbin *fatbin);
 
 /**
- * Frees it; what it made stays.
+ * Frees the maker; its fat binaries stay valid.
  */
 void warpcc_rtc_fatbin_maker_free(warpcc_rtc_fatbin_maker *maker);
 
 /**
- * Settings that keep everything in memory, and nothing else.
+ * Makes settings that keep images in memory only.
  */
 warpcc_rtc_status warpcc_rtc_settings_new(warpcc_rtc_settings **settings);
 
 /**
- * Settings as the process's environment has them: docs/rtc.md has the table.
+ * Makes settings from the process's environment: docs/rtc.md has the table.
  */
 warpcc_rtc_status warpcc_rtc_settings_from_environment(warpcc_rtc_settings **settings);
 
 /**
- * A folder behind those given so far: what is found in one is kept in those before it. `max_size` is in bytes, 0 for no
- * limit; `readonly` is 0 or 1. The path is absolute.
+ * Adds a folder after earlier ones: an image found in one folder is copied to the folders before it. `max_size` is in
+ * bytes, 0 for no limit; `readonly` is 0 or 1. The path is absolute.
  */
 warpcc_rtc_status warpcc_rtc_settings_add_folder(const warpcc_rtc_settings *settings,
                                                  const char *folder,
@@ -803,37 +804,36 @@ warpcc_rtc_status warpcc_rtc_settings_add_folder(const warpcc_rtc_settings *sett
                                                  int32_t readonly);
 
 /**
- * The most to keep in memory, in bytes of images.
+ * Sets the size of the cache in memory, in bytes of images.
  */
 warpcc_rtc_status warpcc_rtc_settings_memory(const warpcc_rtc_settings *settings, uint64_t bytes);
 
 /**
- * As CUDA_FORCE_PTX_JIT and CUDA_DISABLE_PTX_JIT have it, 0 or 1 each.
+ * Sets the values of CUDA_FORCE_PTX_JIT and CUDA_DISABLE_PTX_JIT, 0 or 1 each.
  */
 warpcc_rtc_status warpcc_rtc_settings_ptx_jit(const warpcc_rtc_settings *settings,
                                               int32_t force,
                                               int32_t disable);
 
 /**
- * Has caches look into the shared caches that `remote` names as `WARPCC_REMOTE` does ("redis://cache:6379"), behind the
- * folders, and upload what they make; "none" for none; null for those that `WARPCC_REMOTE` or the settings file names, as
- * docs/remote.md has them. Without this call, no cache reaches out. The first folder that may be written to takes what
- * comes; servers that fail are no errors but remarks of the cache. A library that was built without shared caches says
+ * Sets shared caches, which are used behind the folders and get new results. `remote` names them like `WARPCC_REMOTE`
+ * ("redis://cache:6379"); "none" means none; null means those of `WARPCC_REMOTE` or of the settings file, as docs/remote.md
+ * describes. Without this call, a cache uses no network. Fetched results are stored in the first folder that may be written
+ * to. A server that fails is no error, but a remark of the cache. A library that was built without shared caches returns
  * `WARPCC_RTC_STATUS_UNSUPPORTED`.
  */
 warpcc_rtc_status warpcc_rtc_settings_remote(const warpcc_rtc_settings *settings,
                                              const char *remote);
 
 /**
- * Frees them; caches opened with them stay as they are.
+ * Frees the settings; caches that were opened with them do not change.
  */
 void warpcc_rtc_settings_free(warpcc_rtc_settings *settings);
 
 /**
- * Opens a cache. Each of the arguments may be null: the compiler is then the machine's, the settings are the
- * environment's, and kernels are compiled with nothing in common. Of `common` the texts before the source, headers, include
- * folders and options go into every kernel that is asked for by its texts (not by a request). All of them may be freed
- * afterwards.
+ * Opens a cache. Each argument may be null: then the machine's compiler is used, or the settings of the environment, or
+ * kernels have no common part. The texts before the source, headers, include folders and options of `common` are part of
+ * every kernel that is requested by its texts (not by a request). All arguments may be freed afterwards.
  */
 warpcc_rtc_status warpcc_rtc_cache_open(const warpcc_rtc_compiler *compiler,
                                         const warpcc_rtc_settings *settings,
@@ -841,8 +841,7 @@ warpcc_rtc_status warpcc_rtc_cache_open(const warpcc_rtc_compiler *compiler,
                                         warpcc_rtc_cache **cache);
 
 /**
- * What a request compiles to: from memory, from a folder, or compiled now. Included files are looked at again on every
- * hit.
+ * The image of a request: from memory, from a folder, or compiled now. Every hit checks the included files again.
  */
 warpcc_rtc_status warpcc_rtc_cache_get(const warpcc_rtc_cache *cache,
                                        const warpcc_rtc_request *request,
@@ -850,8 +849,8 @@ warpcc_rtc_status warpcc_rtc_cache_get(const warpcc_rtc_cache *cache,
                                        warpcc_rtc_image **image);
 
 /**
- * The image of the kernel `name` (what C++ calls it: `scale<float>`) of a source, with `parameters` as text before it,
- * for `target`. `length` of the source is in bytes, or `WARPCC_RTC_TO_NUL`.
+ * The image of the kernel `name` (as in C++: `scale<float>`) of a source, with `parameters` as text before it, for
+ * `target`. `length` of the source is in bytes, or `WARPCC_RTC_TO_NUL`.
  */
 warpcc_rtc_status warpcc_rtc_cache_get_image(const warpcc_rtc_cache *cache,
                                              const char *parameters,
@@ -863,7 +862,7 @@ warpcc_rtc_status warpcc_rtc_cache_get_image(const warpcc_rtc_cache *cache,
                                              warpcc_rtc_image **image);
 
 /**
- * What pieces link to, for `target` ("sm_90"), with `count` options of nvJitLink's: as `warpcc_rtc_link`, but kept.
+ * Links pieces for `target` ("sm_90"), with `count` options of nvJitLink: like `warpcc_rtc_link`, but through the cache.
  */
 warpcc_rtc_status warpcc_rtc_cache_get_linked(const warpcc_rtc_cache *cache,
                                               const char *name,
@@ -875,8 +874,8 @@ warpcc_rtc_status warpcc_rtc_cache_get_linked(const warpcc_rtc_cache *cache,
                                               warpcc_rtc_image **image);
 
 /**
- * The cubin of a PTX text for `target` ("sm_90"): what a driver's JIT does, but kept, and without a GPU. `length` is in
- * bytes, with or without a NUL at the end.
+ * The cubin of a PTX text for `target` ("sm_90"): like a driver's JIT, but through the cache, and without a GPU. `length`
+ * is in bytes, with or without a NUL at the end.
  */
 warpcc_rtc_status warpcc_rtc_cache_load_ptx(const warpcc_rtc_cache *cache,
                                             const char *name,
@@ -887,9 +886,9 @@ warpcc_rtc_status warpcc_rtc_cache_load_ptx(const warpcc_rtc_cache *cache,
                                             warpcc_rtc_image **image);
 
 /**
- * What a driver would run of a fat binary, a cubin or a PTX text on a GPU of compute capability `capability` (90), by its
- * own rules; PTX is compiled through the cache. `driver` is the driver's version as `cuDriverGetVersion` has it (13000), or
- * 0 for one that knows every PTX.
+ * The image that a driver would run from a fat binary, a cubin or a PTX text on a GPU of compute capability `capability`
+ * (90), by the driver's rules. PTX is compiled through the cache. `driver` is the driver's version as `cuDriverGetVersion`
+ * returns it (13000), or 0 for a driver that knows every PTX.
  */
 warpcc_rtc_status warpcc_rtc_cache_get_fatbin(const warpcc_rtc_cache *cache,
                                               const char *name,
@@ -901,9 +900,9 @@ warpcc_rtc_status warpcc_rtc_cache_get_fatbin(const warpcc_rtc_cache *cache,
                                               warpcc_rtc_image **image);
 
 /**
- * MXNet's call: the kernel `name` of a source, with `parameters` as text before it, ready to launch on `device`. Compiled
- * and loaded when it is first asked for; afterwards it costs a look into memory. `length` of the source is in bytes, or
- * `WARPCC_RTC_TO_NUL`.
+ * The same call as MXNet's: the kernel `name` of a source, with `parameters` as text before it, ready to launch on
+ * `device`. The first request compiles and loads it; later ones only look it up in memory. `length` of the source is in
+ * bytes, or `WARPCC_RTC_TO_NUL`.
  */
 warpcc_rtc_status warpcc_rtc_cache_get_function(const warpcc_rtc_cache *cache,
                                                 const char *parameters,
@@ -915,12 +914,13 @@ warpcc_rtc_status warpcc_rtc_cache_get_function(const warpcc_rtc_cache *cache,
                                                 warpcc_rtc_function **function);
 
 /**
- * Forgets every loaded function; those that the program holds stay loaded. To be called before a context is destroyed.
+ * Removes every loaded function from the cache; those that the program holds stay loaded. Call it before you destroy a
+ * context.
  */
 warpcc_rtc_status warpcc_rtc_cache_unload_functions(const warpcc_rtc_cache *cache);
 
 /**
- * Copies the best target for a GPU of compute capability `capability` (90) into `buffer`, by the settings. 32 bytes are
+ * Copies the best target for a GPU of compute capability `capability` (90), by the settings, into `buffer`. 32 bytes are
  * enough.
  */
 warpcc_rtc_status warpcc_rtc_cache_target_for(const warpcc_rtc_cache *cache,
@@ -930,14 +930,13 @@ warpcc_rtc_status warpcc_rtc_cache_target_for(const warpcc_rtc_cache *cache,
                                               size_t *length);
 
 /**
- * How often images were found, and where. A function from memory is not counted.
+ * How often images were found, and where. Functions from memory are not counted.
  */
 warpcc_rtc_status warpcc_rtc_cache_counts(const warpcc_rtc_cache *cache, warpcc_rtc_counts *counts);
 
 /**
- * Copies what went wrong so far without being an error into `buffer` of `size` bytes, one remark a line, cut to what
- * there is room for, with a NUL; `length` is how long the whole is, without the NUL. `buffer` may be null if `size` is 0,
- * and `length` may be null.
+ * Copies the remarks (problems so far that are not errors) into `buffer` of `size` bytes, one per line, cut to fit, with a
+ * NUL. `length` is set to the whole length without the NUL. `buffer` may be null if `size` is 0, and `length` may be null.
  */
 warpcc_rtc_status warpcc_rtc_cache_remarks(const warpcc_rtc_cache *cache,
                                            char *buffer,
@@ -945,23 +944,23 @@ warpcc_rtc_status warpcc_rtc_cache_remarks(const warpcc_rtc_cache *cache,
                                            size_t *length);
 
 /**
- * Waits until new results are uploaded to the shared caches, at most `timeout_ms` milliseconds, and tries servers again that
- * failed a while ago. Sets `waiting`, which may be null, to 0, or to 1 if something still waits. The next process that uses
- * the folder, or `warpcc remote upload`, then uploads it, and the remarks say why it waits. Uploads run in the background
- * anyway: call this at the end of a program, or in a CI job whose folder is deleted.
+ * Waits at most `timeout_ms` milliseconds until new results are uploaded to the shared caches, and tries servers again that
+ * failed a while ago. Sets `waiting`, which may be null, to 0, or to 1 if some results are not uploaded yet. The next
+ * process that uses the folder, or `warpcc remote upload`, then uploads them, and a remark says why they wait. Uploads run
+ * in the background anyway: call this at the end of a program, or in a CI job whose folder is deleted.
  */
 warpcc_rtc_status warpcc_rtc_cache_flush(const warpcc_rtc_cache *cache,
                                          uint64_t timeout_ms,
                                          int32_t *waiting);
 
 /**
- * Frees it. Images, functions and kernels that came of it stay.
+ * Frees the cache. Its images, functions and kernels stay valid.
  */
 void warpcc_rtc_cache_free(warpcc_rtc_cache *cache);
 
 /**
- * Reads and hashes a kernel's texts once, for `warpcc_rtc_kernel_function`. Nothing is compiled yet; the cache stays as
- * long as the kernel does.
+ * Reads and hashes a kernel's texts once, for `warpcc_rtc_kernel_function`. This compiles nothing. The cache lives as long
+ * as the kernel.
  */
 warpcc_rtc_status warpcc_rtc_kernel_new(const warpcc_rtc_cache *cache,
                                         const char *parameters,
@@ -971,7 +970,7 @@ warpcc_rtc_status warpcc_rtc_kernel_new(const warpcc_rtc_cache *cache,
                                         warpcc_rtc_kernel **kernel);
 
 /**
- * As `warpcc_rtc_cache_get_function`; a repeat costs well under a microsecond, however long the texts are.
+ * Like `warpcc_rtc_cache_get_function`; a repeated call takes well under a microsecond, however long the texts are.
  */
 warpcc_rtc_status warpcc_rtc_kernel_function(const warpcc_rtc_kernel *kernel,
                                              const warpcc_rtc_device *device,
@@ -979,19 +978,19 @@ warpcc_rtc_status warpcc_rtc_kernel_function(const warpcc_rtc_kernel *kernel,
                                              warpcc_rtc_function **function);
 
 /**
- * Frees it; its functions stay.
+ * Frees the kernel; its functions stay valid.
  */
 void warpcc_rtc_kernel_free(warpcc_rtc_kernel *kernel);
 
 /**
- * The GPU number `ordinal`, with its primary context, which the CUDA runtime, PyTorch and CuPy use too.
+ * Opens the GPU number `ordinal` with its primary context, which the CUDA runtime, PyTorch and CuPy use too.
  */
 warpcc_rtc_status warpcc_rtc_device_open(uint32_t ordinal, warpcc_rtc_device **device);
 
 /**
- * The GPU of the `CUcontext` that is current on this thread, with that context. It stays the caller's: it must live as
- * long as the device and every function loaded with it, and before it is destroyed, `warpcc_rtc_cache_unload_functions` is
- * to be called for each cache that was given the device.
+ * Opens the GPU of this thread's current `CUcontext`, with that context. The caller keeps the context: it must live as long
+ * as the device and every function loaded with it. Before it is destroyed, `warpcc_rtc_cache_unload_functions` must be
+ * called for each cache that used the device.
  */
 warpcc_rtc_status warpcc_rtc_device_of_current_context(warpcc_rtc_device **device);
 
@@ -1001,7 +1000,7 @@ warpcc_rtc_status warpcc_rtc_device_of_current_context(warpcc_rtc_device **devic
 warpcc_rtc_status warpcc_rtc_device_capability(const warpcc_rtc_device *device, uint32_t *capability);
 
 /**
- * Loads an image and gives the function with this name in it (`warpcc_rtc_image_lowered_name`).
+ * Loads an image and returns the function with this name in it (`warpcc_rtc_image_lowered_name`).
  */
 warpcc_rtc_status warpcc_rtc_device_load(const warpcc_rtc_device *device,
                                          const warpcc_rtc_image *image,
@@ -1009,24 +1008,24 @@ warpcc_rtc_status warpcc_rtc_device_load(const warpcc_rtc_device *device,
                                          warpcc_rtc_function **function);
 
 /**
- * Frees it. A primary context is let go of; functions loaded with it stay.
+ * Frees the device. A primary context is released; functions loaded with it stay valid.
  */
 void warpcc_rtc_device_free(warpcc_rtc_device *device);
 
 /**
- * The driver's `CUfunction`, which lives as long as the function; null for null.
+ * The driver's `CUfunction`, which is valid as long as the function; null for null.
  */
 CUfunc_st *warpcc_rtc_function_cuda(const warpcc_rtc_function *function);
 
 /**
- * The function's name in its image, which lives as long as the function; "" for null.
+ * The function's name in its image, which is valid as long as the function; "" for null.
  */
 const char *warpcc_rtc_function_name(const warpcc_rtc_function *function);
 
 /**
- * Starts a kernel on `stream` (null: the default stream) and does not wait for it. `arguments` has a pointer to each of the
- * kernel's arguments, `count` of them, as `cuLaunchKernel` wants them; drivers from 12.4 on tell how many there must be, and
- * another number is refused. The function's context becomes the thread's.
+ * Starts a kernel on `stream` (null: the default stream) and does not wait for it. `arguments` contains a pointer to each
+ * of the kernel's `count` arguments, as for `cuLaunchKernel`. Drivers from 12.4 on report how many a kernel takes, and any
+ * other number is refused. The function's context becomes the thread's.
  */
 warpcc_rtc_status warpcc_rtc_function_launch(const warpcc_rtc_function *function,
                                              const warpcc_rtc_shape *shape,
@@ -1035,13 +1034,13 @@ warpcc_rtc_status warpcc_rtc_function_launch(const warpcc_rtc_function *function
                                              size_t count);
 
 /**
- * Frees it. The module stays loaded while a cache or another function of it holds it.
+ * Frees the function. Its module stays loaded while a cache or another function of it uses it.
  */
 void warpcc_rtc_function_free(warpcc_rtc_function *function);
 
 /**
- * Plans a function of one array ("relu"; docs/kernels.md has them all). `write` is of `warpcc_rtc_write`. No GPU is needed;
- * the arrays themselves are not looked at.
+ * Plans a function of one array ("relu"; docs/kernels.md lists all). `write` is a `warpcc_rtc_write`. This needs no GPU and
+ * does not read the arrays.
  */
 warpcc_rtc_status warpcc_rtc_plan_unary(const char *function,
                                         const warpcc_rtc_tensor *x,
@@ -1070,8 +1069,8 @@ warpcc_rtc_status warpcc_rtc_plan_fused(const char *expression,
                                         warpcc_rtc_plan **plan);
 
 /**
- * Plans a reduction ("sum", "max", "norm2") over `count` axes of `x` (negative ones count from the last; null: over all).
- * The output has the axes that are left, or all with the reduced ones of size 1.
+ * Plans a reduction ("sum", "max", "norm2") over `count` axes of `x` (negative ones count from the last; null: all axes).
+ * The output has the remaining axes, or all, with the reduced ones of size 1.
  */
 warpcc_rtc_status warpcc_rtc_plan_reduce(const char *reduction,
                                          const warpcc_rtc_tensor *x,
@@ -1082,16 +1081,16 @@ warpcc_rtc_status warpcc_rtc_plan_reduce(const char *reduction,
                                          warpcc_rtc_plan **plan);
 
 /**
- * How many kernels a plan starts (0 where there is nothing to do), and the bytes of device memory that they share
- * meanwhile.
+ * The number of kernels that a plan starts (0 if there is nothing to do), and the bytes of device memory that they share
+ * while they run.
  */
 warpcc_rtc_status warpcc_rtc_plan_size(const warpcc_rtc_plan *plan,
                                        size_t *kernels,
                                        uint64_t *workspace);
 
 /**
- * Compiles a plan's kernels for `target` ("sm_90") into a cache's folders, where a launcher of the same settings finds
- * them. No GPU is needed.
+ * Compiles a plan's kernels for `target` ("sm_90") into a cache's folders, where a launcher with the same settings finds
+ * them. This needs no GPU.
  */
 warpcc_rtc_status warpcc_rtc_plan_warm(const warpcc_rtc_plan *plan,
                                        const warpcc_rtc_cache *cache,
@@ -1099,22 +1098,21 @@ warpcc_rtc_status warpcc_rtc_plan_warm(const warpcc_rtc_plan *plan,
                                        const warpcc_rtc_limits *limits);
 
 /**
- * Frees it; what was started goes on.
+ * Frees the plan; kernels that it started go on.
  */
 void warpcc_rtc_plan_free(warpcc_rtc_plan *plan);
 
 /**
- * Makes a launcher for a GPU. It compiles with the cache's compiler, keeps by its settings and shares with its shared caches, with
- * counts of its own.
+ * Makes a launcher for a GPU. It uses the cache's compiler, settings and shared caches, with counts of its own.
  */
 warpcc_rtc_status warpcc_rtc_launcher_new(const warpcc_rtc_cache *cache,
                                           const warpcc_rtc_device *device,
                                           warpcc_rtc_launcher **launcher);
 
 /**
- * Starts a plan's kernels on `stream` (null: the default stream) and does not wait for them. The driver is asked first
- * whether it knows the arrays' addresses; that they are as large as was said, and stay until the stream is done, is for the
- * caller to see to. The GPU's context becomes the thread's.
+ * Starts a plan's kernels on `stream` (null: the default stream) and does not wait for them. It first asks the driver
+ * whether it knows the arrays' addresses. The caller must make sure that the arrays have the stated sizes and stay until
+ * the stream is done. The GPU's context becomes the thread's.
  */
 warpcc_rtc_status warpcc_rtc_launcher_run(const warpcc_rtc_launcher *launcher,
                                           const warpcc_rtc_plan *plan,
@@ -1127,7 +1125,7 @@ warpcc_rtc_status warpcc_rtc_launcher_run(const warpcc_rtc_launcher *launcher,
 warpcc_rtc_status warpcc_rtc_launcher_counts(const warpcc_rtc_launcher *launcher, warpcc_rtc_counts *counts);
 
 /**
- * Copies the launcher's remarks, as `warpcc_rtc_cache_remarks` does a cache's.
+ * Copies the launcher's remarks, as `warpcc_rtc_cache_remarks` copies those of a cache.
  */
 warpcc_rtc_status warpcc_rtc_launcher_remarks(const warpcc_rtc_launcher *launcher,
                                               char *buffer,
@@ -1135,7 +1133,7 @@ warpcc_rtc_status warpcc_rtc_launcher_remarks(const warpcc_rtc_launcher *launche
                                               size_t *length);
 
 /**
- * Frees it; what was started goes on.
+ * Frees the launcher; kernels that it started go on.
  */
 void warpcc_rtc_launcher_free(warpcc_rtc_launcher *launcher);
 

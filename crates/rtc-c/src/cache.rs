@@ -1,4 +1,4 @@
-//! The kernel cache as C sees it: images and functions by text, each compiled once.
+//! The kernel cache for C: images and functions by text, each compiled once.
 #![expect(
     unsafe_code,
     reason = "C's calling convention; every pointer goes through ffi.rs, which says what is asked of it"
@@ -21,7 +21,7 @@ use crate::remote::Attached;
 use crate::request::{CallLimits, CompileRequest, limits};
 use crate::settings::{CacheSettings, Chosen};
 
-/// Kernels as text in, images and functions out, each compiled once.
+/// A cache: kernels as text in, images and functions out, each compiled once.
 #[derive(Debug)]
 pub struct Cache(pub(crate) Arc<KernelCache>, pub(crate) Attached);
 
@@ -29,13 +29,13 @@ pub struct Cache(pub(crate) Arc<KernelCache>, pub(crate) Attached);
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub struct Counts {
-    /// In memory.
+    /// Found in memory.
     pub memory: u64,
-    /// In a folder.
+    /// Found in a folder.
     pub disk: u64,
-    /// In a shared cache.
+    /// Found in a shared cache.
     pub shared: u64,
-    /// Nowhere.
+    /// Not found, so made.
     pub made: u64,
 }
 
@@ -50,10 +50,9 @@ impl From<warpcc_rtc::Counts> for Counts {
     }
 }
 
-/// Opens a cache. Each of the arguments may be null: the compiler is then the machine's, the settings are the
-/// environment's, and kernels are compiled with nothing in common. Of `common` the texts before the source, headers, include
-/// folders and options go into every kernel that is asked for by its texts (not by a request). All of them may be freed
-/// afterwards.
+/// Opens a cache. Each argument may be null: then the machine's compiler is used, or the settings of the environment, or
+/// kernels have no common part. The texts before the source, headers, include folders and options of `common` are part of
+/// every kernel that is requested by its texts (not by a request). All arguments may be freed afterwards.
 #[unsafe(no_mangle)]
 pub extern "C" fn warpcc_rtc_cache_open(
     compiler: Option<&Compiler>,
@@ -81,8 +80,7 @@ pub extern "C" fn warpcc_rtc_cache_open(
     })
 }
 
-/// What a request compiles to: from memory, from a folder, or compiled now. Included files are looked at again on every
-/// hit.
+/// The image of a request: from memory, from a folder, or compiled now. Every hit checks the included files again.
 #[unsafe(no_mangle)]
 pub extern "C" fn warpcc_rtc_cache_get(
     cache: Option<&Cache>,
@@ -92,17 +90,17 @@ pub extern "C" fn warpcc_rtc_cache_get(
 ) -> Status {
     make(image, "image", || {
         let cache = given(cache, "cache")?;
-        // A change waits meanwhile, also for a compilation.
+        // A change of the request has to wait until this call ends, even if it compiles.
         let request = given(request, "request")?.read();
         Ok(cache.0.get(&request, &self::limits(limits))?.into())
     })
 }
 
-/// The image of the kernel `name` (what C++ calls it: `scale<float>`) of a source, with `parameters` as text before it,
-/// for `target`. `length` of the source is in bytes, or `WARPCC_RTC_TO_NUL`.
+/// The image of the kernel `name` (as in C++: `scale<float>`) of a source, with `parameters` as text before it, for
+/// `target`. `length` of the source is in bytes, or `WARPCC_RTC_TO_NUL`.
 ///
 /// # Safety
-/// The texts are as they are said to be.
+/// Each pointer to a text is null, or valid during the call.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn warpcc_rtc_cache_get_image(
     cache: Option<&Cache>,
@@ -128,10 +126,10 @@ pub unsafe extern "C" fn warpcc_rtc_cache_get_image(
     })
 }
 
-/// What pieces link to, for `target` ("sm_90"), with `count` options of nvJitLink's: as `warpcc_rtc_link`, but kept.
+/// Links pieces for `target` ("sm_90"), with `count` options of nvJitLink: like `warpcc_rtc_link`, but through the cache.
 ///
 /// # Safety
-/// The texts are as they are said to be.
+/// Each pointer to a text is null, or valid during the call.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn warpcc_rtc_cache_get_linked(
     cache: Option<&Cache>,
@@ -152,11 +150,11 @@ pub unsafe extern "C" fn warpcc_rtc_cache_get_linked(
     })
 }
 
-/// The cubin of a PTX text for `target` ("sm_90"): what a driver's JIT does, but kept, and without a GPU. `length` is in
-/// bytes, with or without a NUL at the end.
+/// The cubin of a PTX text for `target` ("sm_90"): like a driver's JIT, but through the cache, and without a GPU. `length`
+/// is in bytes, with or without a NUL at the end.
 ///
 /// # Safety
-/// The texts and bytes are as they are said to be.
+/// Each pointer to a text or bytes is null, or valid during the call.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn warpcc_rtc_cache_load_ptx(
     cache: Option<&Cache>,
@@ -179,12 +177,12 @@ pub unsafe extern "C" fn warpcc_rtc_cache_load_ptx(
     })
 }
 
-/// What a driver would run of a fat binary, a cubin or a PTX text on a GPU of compute capability `capability` (90), by its
-/// own rules; PTX is compiled through the cache. `driver` is the driver's version as `cuDriverGetVersion` has it (13000), or
-/// 0 for one that knows every PTX.
+/// The image that a driver would run from a fat binary, a cubin or a PTX text on a GPU of compute capability `capability`
+/// (90), by the driver's rules. PTX is compiled through the cache. `driver` is the driver's version as `cuDriverGetVersion`
+/// returns it (13000), or 0 for a driver that knows every PTX.
 ///
 /// # Safety
-/// The text and the bytes are as they are said to be.
+/// Each pointer to a text or bytes is null, or valid during the call.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn warpcc_rtc_cache_get_fatbin(
     cache: Option<&Cache>,
@@ -213,12 +211,12 @@ pub unsafe extern "C" fn warpcc_rtc_cache_get_fatbin(
     })
 }
 
-/// MXNet's call: the kernel `name` of a source, with `parameters` as text before it, ready to launch on `device`. Compiled
-/// and loaded when it is first asked for; afterwards it costs a look into memory. `length` of the source is in bytes, or
-/// `WARPCC_RTC_TO_NUL`.
+/// The same call as MXNet's: the kernel `name` of a source, with `parameters` as text before it, ready to launch on
+/// `device`. The first request compiles and loads it; later ones only look it up in memory. `length` of the source is in
+/// bytes, or `WARPCC_RTC_TO_NUL`.
 ///
 /// # Safety
-/// The texts are as they are said to be.
+/// Each pointer to a text is null, or valid during the call.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn warpcc_rtc_cache_get_function(
     cache: Option<&Cache>,
@@ -243,7 +241,8 @@ pub unsafe extern "C" fn warpcc_rtc_cache_get_function(
     })
 }
 
-/// Forgets every loaded function; those that the program holds stay loaded. To be called before a context is destroyed.
+/// Removes every loaded function from the cache; those that the program holds stay loaded. Call it before you destroy a
+/// context.
 #[unsafe(no_mangle)]
 pub extern "C" fn warpcc_rtc_cache_unload_functions(cache: Option<&Cache>) -> Status {
     enter(|| {
@@ -252,7 +251,7 @@ pub extern "C" fn warpcc_rtc_cache_unload_functions(cache: Option<&Cache>) -> St
     })
 }
 
-/// Copies the best target for a GPU of compute capability `capability` (90) into `buffer`, by the settings. 32 bytes are
+/// Copies the best target for a GPU of compute capability `capability` (90), by the settings, into `buffer`. 32 bytes are
 /// enough.
 ///
 /// # Safety
@@ -273,7 +272,7 @@ pub unsafe extern "C" fn warpcc_rtc_cache_target_for(
     unsafe { answer(buffer, size, length, target) }
 }
 
-/// How often images were found, and where. A function from memory is not counted.
+/// How often images were found, and where. Functions from memory are not counted.
 #[unsafe(no_mangle)]
 pub extern "C" fn warpcc_rtc_cache_counts(
     cache: Option<&Cache>,
@@ -286,9 +285,8 @@ pub extern "C" fn warpcc_rtc_cache_counts(
     })
 }
 
-/// Copies what went wrong so far without being an error into `buffer` of `size` bytes, one remark a line, cut to what
-/// there is room for, with a NUL; `length` is how long the whole is, without the NUL. `buffer` may be null if `size` is 0,
-/// and `length` may be null.
+/// Copies the remarks (problems so far that are not errors) into `buffer` of `size` bytes, one per line, cut to fit, with a
+/// NUL. `length` is set to the whole length without the NUL. `buffer` may be null if `size` is 0, and `length` may be null.
 ///
 /// # Safety
 /// `buffer` is null or has `size` bytes.
@@ -309,10 +307,10 @@ pub unsafe extern "C" fn warpcc_rtc_cache_remarks(
     unsafe { answer(buffer, size, length, remarks) }
 }
 
-/// Waits until new results are uploaded to the shared caches, at most `timeout_ms` milliseconds, and tries servers again that
-/// failed a while ago. Sets `waiting`, which may be null, to 0, or to 1 if something still waits. The next process that uses
-/// the folder, or `warpcc remote upload`, then uploads it, and the remarks say why it waits. Uploads run in the background
-/// anyway: call this at the end of a program, or in a CI job whose folder is deleted.
+/// Waits at most `timeout_ms` milliseconds until new results are uploaded to the shared caches, and tries servers again that
+/// failed a while ago. Sets `waiting`, which may be null, to 0, or to 1 if some results are not uploaded yet. The next
+/// process that uses the folder, or `warpcc remote upload`, then uploads them, and a remark says why they wait. Uploads run
+/// in the background anyway: call this at the end of a program, or in a CI job whose folder is deleted.
 #[unsafe(no_mangle)]
 pub extern "C" fn warpcc_rtc_cache_flush(
     cache: Option<&Cache>,
@@ -330,7 +328,7 @@ pub extern "C" fn warpcc_rtc_cache_flush(
     })
 }
 
-/// Frees it. Images, functions and kernels that came of it stay.
+/// Frees the cache. Its images, functions and kernels stay valid.
 #[unsafe(no_mangle)]
 pub extern "C" fn warpcc_rtc_cache_free(cache: Option<Box<Cache>>) {
     free(cache);

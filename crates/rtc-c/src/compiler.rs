@@ -1,4 +1,4 @@
-//! NVRTC as C sees it: one text in, one image out, no cache.
+//! NVRTC for C: one text in, one image out, without a cache.
 #![expect(
     unsafe_code,
     reason = "C's calling convention; every pointer goes through ffi.rs, which says what is asked of it"
@@ -19,10 +19,10 @@ use crate::request::{CallLimits, CompileRequest, limits};
 #[derive(Debug)]
 pub struct Compiler(pub(crate) warpcc_rtc::Compiler);
 
-/// Finds NVRTC: at `path` (the library or its folder), or with null where docs/rtc.md says.
+/// Finds NVRTC at `path` (the library or its folder), or with null in the places that docs/rtc.md lists.
 ///
 /// # Safety
-/// The text is as it is said to be.
+/// Each pointer to a text is null, or valid during the call.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn warpcc_rtc_compiler_open(
     path: *const c_char,
@@ -70,7 +70,7 @@ pub unsafe extern "C" fn warpcc_rtc_compiler_library(
 }
 
 /// Copies the best target for a GPU of compute capability `capability` (ten times major plus minor: 90) into `buffer`, as
-/// `warpcc_rtc_cache_remarks` does: "sm_90"; PTX for a GPU newer than NVRTC. 32 bytes are enough.
+/// `warpcc_rtc_cache_remarks` does: "sm_90", or PTX for a GPU newer than NVRTC. 32 bytes are enough.
 ///
 /// # Safety
 /// `buffer` is null or has `size` bytes.
@@ -90,11 +90,11 @@ pub unsafe extern "C" fn warpcc_rtc_compiler_target_for(
     unsafe { answer(buffer, size, length, target) }
 }
 
-/// Writes the headers that NVRTC carries with it (13.3 and newer) into `folder`, unless they are there, and adds the
-/// include folders for them to `request`.
+/// Writes the headers that NVRTC carries (13.3 and newer) into `folder`, unless they exist, and adds their include folders
+/// to `request`.
 ///
 /// # Safety
-/// The text is as it is said to be.
+/// Each pointer to a text is null, or valid during the call.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn warpcc_rtc_compiler_install_headers(
     compiler: Option<&Compiler>,
@@ -112,7 +112,7 @@ pub unsafe extern "C" fn warpcc_rtc_compiler_install_headers(
     })
 }
 
-/// Compiles; no cache.
+/// Compiles a request without a cache.
 #[unsafe(no_mangle)]
 pub extern "C" fn warpcc_rtc_compile(
     compiler: Option<&Compiler>,
@@ -128,7 +128,7 @@ pub extern "C" fn warpcc_rtc_compile(
     })
 }
 
-/// Frees it; what it made stays.
+/// Frees the compiler; its images stay valid.
 #[unsafe(no_mangle)]
 pub extern "C" fn warpcc_rtc_compiler_free(compiler: Option<Box<Compiler>>) {
     free(compiler);

@@ -60,7 +60,7 @@ impl Function {
 }
 
 impl Device {
-    /// A stream of this device's that the caller owns.
+    /// A stream of this device that the caller owns.
     ///
     /// # Safety
     /// `stream` is null (the default stream) or a live stream of this device's context, for as long as it is used.
@@ -70,7 +70,7 @@ impl Device {
     }
 }
 
-/// The GPU number `ordinal`, with its primary context, which the CUDA runtime, PyTorch and CuPy use too.
+/// Opens the GPU number `ordinal` with its primary context, which the CUDA runtime, PyTorch and CuPy use too.
 #[unsafe(no_mangle)]
 pub extern "C" fn warpcc_rtc_device_open(
     ordinal: u32,
@@ -82,15 +82,15 @@ pub extern "C" fn warpcc_rtc_device_open(
     })
 }
 
-/// The GPU of the `CUcontext` that is current on this thread, with that context. It stays the caller's: it must live as
-/// long as the device and every function loaded with it, and before it is destroyed, `warpcc_rtc_cache_unload_functions` is
-/// to be called for each cache that was given the device.
+/// Opens the GPU of this thread's current `CUcontext`, with that context. The caller keeps the context: it must live as long
+/// as the device and every function loaded with it. Before it is destroyed, `warpcc_rtc_cache_unload_functions` must be
+/// called for each cache that used the device.
 #[unsafe(no_mangle)]
 pub extern "C" fn warpcc_rtc_device_of_current_context(
     device: Option<&mut MaybeUninit<*mut Device>>,
 ) -> Status {
     make(device, "device", || {
-        // Where there is no driver, cudarc would panic.
+        // cudarc would panic without a driver.
         warpcc_rtc::driver_version().map_err(warpcc_rtc::Error::from)?;
         let failed = |call: &'static str| move |error| Failure::driver(call, error);
         let current = result::ctx::get_current().map_err(failed("cuCtxGetCurrent"))?;
@@ -112,19 +112,19 @@ pub extern "C" fn warpcc_rtc_device_of_current_context(
         unsafe { sys::cuDevicePrimaryCtxGetState(gpu, &raw mut flags, &raw mut active) }
             .result()
             .map_err(failed("cuDevicePrimaryCtxGetState"))?;
-        // Asking for one that is not there would make it, which takes memory of the GPU.
+        // To ask for one that does not exist would create it, which takes memory of the GPU.
         let primary = (active != 0).then(|| CudaContext::new(ordinal).ok());
         let primary = primary.flatten();
         if let Some(primary) = primary.filter(|primary| primary.cu_ctx() == current) {
             return Ok(Device(warpcc_rtc::Device::of_context(primary)?));
         }
-        // Looking at the primary one has made it the thread's.
+        // The call above has made the primary context the thread's.
         // SAFETY: it is the context that was current.
         unsafe { result::ctx::set_current(current) }.map_err(failed("cuCtxSetCurrent"))?;
         // SAFETY: the context is live and of this GPU. It is not ours to destroy: see below.
         let context = unsafe { CudaContext::from_raw_context(ordinal, gpu, current) }
             .map_err(failed("the current context"))?;
-        // cudarc destroys a context with its last holder; this one is never let go of, which costs some bytes.
+        // cudarc destroys a context with its last owner; this one is never released, which costs some bytes.
         std::mem::forget(context.clone());
         Ok(Device(warpcc_rtc::Device::of_context(context)?))
     })
@@ -143,10 +143,10 @@ pub extern "C" fn warpcc_rtc_device_capability(
     })
 }
 
-/// Loads an image and gives the function with this name in it (`warpcc_rtc_image_lowered_name`).
+/// Loads an image and returns the function with this name in it (`warpcc_rtc_image_lowered_name`).
 ///
 /// # Safety
-/// The text is as it is said to be.
+/// Each pointer to a text is null, or valid during the call.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn warpcc_rtc_device_load(
     device: Option<&Device>,
@@ -164,13 +164,13 @@ pub unsafe extern "C" fn warpcc_rtc_device_load(
     })
 }
 
-/// Frees it. A primary context is let go of; functions loaded with it stay.
+/// Frees the device. A primary context is released; functions loaded with it stay valid.
 #[unsafe(no_mangle)]
 pub extern "C" fn warpcc_rtc_device_free(device: Option<Box<Device>>) {
     free(device);
 }
 
-/// The driver's `CUfunction`, which lives as long as the function; null for null.
+/// The driver's `CUfunction`, which is valid as long as the function; null for null.
 #[unsafe(no_mangle)]
 pub extern "C" fn warpcc_rtc_function_cuda(function: Option<&Function>) -> *mut CUfunc_st {
     function.map_or(ptr::null_mut(), |function| {
@@ -178,7 +178,7 @@ pub extern "C" fn warpcc_rtc_function_cuda(function: Option<&Function>) -> *mut 
     })
 }
 
-/// The function's name in its image, which lives as long as the function; "" for null.
+/// The function's name in its image, which is valid as long as the function; "" for null.
 #[unsafe(no_mangle)]
 pub extern "C" fn warpcc_rtc_function_name(function: Option<&Function>) -> *const c_char {
     function.map_or(c"".as_ptr(), |function| {
@@ -187,12 +187,12 @@ pub extern "C" fn warpcc_rtc_function_name(function: Option<&Function>) -> *cons
     })
 }
 
-/// Starts a kernel on `stream` (null: the default stream) and does not wait for it. `arguments` has a pointer to each of the
-/// kernel's arguments, `count` of them, as `cuLaunchKernel` wants them; drivers from 12.4 on tell how many there must be, and
-/// another number is refused. The function's context becomes the thread's.
+/// Starts a kernel on `stream` (null: the default stream) and does not wait for it. `arguments` contains a pointer to each
+/// of the kernel's `count` arguments, as for `cuLaunchKernel`. Drivers from 12.4 on report how many a kernel takes, and any
+/// other number is refused. The function's context becomes the thread's.
 ///
 /// # Safety
-/// The arguments are the kernel's, in number and type; the stream is of the function's context.
+/// The arguments match the kernel's in number and type; the stream belongs to the function's context.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn warpcc_rtc_function_launch(
     function: Option<&Function>,
@@ -228,7 +228,7 @@ pub unsafe extern "C" fn warpcc_rtc_function_launch(
         }
         let bound = function.context.bind_to_thread();
         bound.map_err(|error| Failure::driver("the function's context", error))?;
-        // The driver would read pointers beyond those that there are.
+        // The driver would read pointers beyond the given ones.
         if let Some(sizes) = function.function.parameter_sizes()
             && sizes.len() != count
         {
@@ -255,7 +255,7 @@ pub unsafe extern "C" fn warpcc_rtc_function_launch(
     })
 }
 
-/// Frees it. The module stays loaded while a cache or another function of it holds it.
+/// Frees the function. Its module stays loaded while a cache or another function of it uses it.
 #[unsafe(no_mangle)]
 pub extern "C" fn warpcc_rtc_function_free(function: Option<Box<Function>>) {
     free(function);

@@ -12,19 +12,19 @@ use warpcc_kernels::LaunchError;
 use warpcc_kernels::plan::PlanError;
 use warpcc_rtc::{Error, ErrorKind, NotATarget};
 
-/// What a function answers. The numbers stay; there may be more of them later.
+/// The status that a function returns. The numbers do not change; later versions may add more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(i32)]
 pub enum Status {
-    /// It is done.
+    /// The function succeeded.
     Ok = 0,
-    /// A library of NVIDIA's is not to be found, or does not load; the text lists what was tried.
+    /// A library of NVIDIA's was not found, or does not load; the text lists the places that were tried.
     Library = 1,
     /// An argument is wrong; the text names it.
     Invalid = 2,
     /// This version of a library, or this GPU, cannot do it.
     Unsupported = 3,
-    /// The source does not compile; the text has the place, the log, the options and the file where the whole is kept.
+    /// The source does not compile; the text has the place, the log, the options and the file with the whole source.
     Compile = 4,
     /// The images do not link.
     Link = 5,
@@ -32,15 +32,15 @@ pub enum Status {
     Cancelled = 6,
     /// It took longer than allowed.
     Deadline = 7,
-    /// A library of NVIDIA's failed in a way that is not about the text.
+    /// A call of a library of NVIDIA's failed for a reason other than the text.
     Call = 8,
-    /// The driver refused: `warpcc_rtc_error_driver` has its number.
+    /// The driver returned an error: `warpcc_rtc_error_driver` has its number.
     Driver = 9,
     /// A file or folder could not be used.
     File = 10,
-    /// An image does not go into a fat binary.
+    /// An image cannot be put into a fat binary.
     Fatbin = 11,
-    /// A mistake in this library, which it has survived.
+    /// A bug in this library, which stays usable.
     Internal = 100,
 }
 
@@ -160,11 +160,11 @@ thread_local! {
     static LAST: RefCell<Last> = RefCell::new(Last { text: CString::default(), driver: 0 });
 }
 
-/// Keeps an error for the next question on this thread.
+/// Stores an error for the next query of this thread.
 pub(crate) fn keep(failure: Failure) -> Status {
-    // A source quoted in a log may hold anything.
+    // A source that is quoted in a log may contain any byte.
     let text = CString::new(failure.text.replace('\0', "\u{fffd}")).unwrap_or_default();
-    // A thread that is ending has no place for it any more; it still has the status.
+    // A thread that is ending cannot store it any more; it still has the status.
     let _ = LAST.try_with(|last| {
         if let Ok(mut last) = last.try_borrow_mut() {
             *last = Last {
@@ -182,29 +182,29 @@ pub(crate) fn last() -> String {
     LAST.with(|last| last.borrow().text.to_string_lossy().into_owned())
 }
 
-/// The text of the last error on this thread, UTF-8 with a NUL at its end; empty where there was none. It stays until
-/// the next error on this thread. Functions that succeed leave it as it is.
+/// The text of this thread's last error, UTF-8 with a NUL at its end; empty if there was none. It is valid until the next
+/// error on this thread. Functions that succeed do not change it.
 #[unsafe(no_mangle)]
 pub extern "C" fn warpcc_rtc_error_text() -> *const c_char {
     let text = LAST.try_with(|last| last.try_borrow().map(|last| last.text.as_ptr()));
     text.ok().and_then(Result::ok).unwrap_or(c"".as_ptr())
 }
 
-/// The length of that text in bytes, without the NUL.
+/// The length of the last error's text in bytes, without the NUL.
 #[unsafe(no_mangle)]
 pub extern "C" fn warpcc_rtc_error_length() -> usize {
     let length = LAST.try_with(|last| last.try_borrow().map(|last| last.text.as_bytes().len()));
     length.ok().and_then(Result::ok).unwrap_or(0)
 }
 
-/// The driver's number (`CUresult`) of the last error on this thread; 0 where it was none of the driver's.
+/// The driver's number (`CUresult`) of this thread's last error; 0 if it was not the driver's.
 #[unsafe(no_mangle)]
 pub extern "C" fn warpcc_rtc_error_driver() -> u32 {
     let driver = LAST.try_with(|last| last.try_borrow().map(|last| last.driver));
     driver.ok().and_then(Result::ok).unwrap_or(0)
 }
 
-/// A status in a word: "invalid".
+/// The name of a status: "invalid".
 #[unsafe(no_mangle)]
 pub extern "C" fn warpcc_rtc_status_name(status: i32) -> *const c_char {
     let named = [

@@ -1,4 +1,4 @@
-//! nvFatbin as C sees it: images in, one fat binary out.
+//! nvFatbin for C: images in, one fat binary out.
 #![expect(
     unsafe_code,
     reason = "C's calling convention; every pointer goes through ffi.rs, which says what is asked of it"
@@ -22,10 +22,10 @@ pub struct FatbinMaker(warpcc_rtc::FatbinMaker);
 #[derive(Debug)]
 pub struct Fatbin(Vec<u8>);
 
-/// Finds nvFatbin: at `path` (the library or its folder), or with null where docs/rtc.md says.
+/// Finds nvFatbin at `path` (the library or its folder), or with null in the places that docs/rtc.md lists.
 ///
 /// # Safety
-/// The text is as it is said to be.
+/// Each pointer to a text is null, or valid during the call.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn warpcc_rtc_fatbin_maker_open(
     path: *const c_char,
@@ -38,10 +38,10 @@ pub unsafe extern "C" fn warpcc_rtc_fatbin_maker_open(
     unsafe { open(path, maker, "maker", find) }
 }
 
-/// Makes a fat binary of the images in `pieces`, with `count` options of nvFatbin's ("-compress=false").
+/// Makes a fat binary of the images in `pieces`, with `count` options of nvFatbin ("-compress=false").
 ///
 /// # Safety
-/// The texts are as they are said to be.
+/// Each pointer to a text is null, or valid during the call.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn warpcc_rtc_fatbin_make(
     maker: Option<&FatbinMaker>,
@@ -76,7 +76,7 @@ pub unsafe extern "C" fn warpcc_rtc_fatbin_make(
     })
 }
 
-/// The fat binary's bytes, which live as long as it does.
+/// The fat binary's bytes, which are valid as long as it is.
 #[unsafe(no_mangle)]
 pub extern "C" fn warpcc_rtc_fatbin_bytes(
     fatbin: Option<&Fatbin>,
@@ -86,13 +86,13 @@ pub extern "C" fn warpcc_rtc_fatbin_bytes(
     enter(|| show_bytes(&given(fatbin, "fatbin")?.0, bytes, length))
 }
 
-/// Frees it.
+/// Frees the fat binary.
 #[unsafe(no_mangle)]
 pub extern "C" fn warpcc_rtc_fatbin_free(fatbin: Option<Box<Fatbin>>) {
     free(fatbin);
 }
 
-/// Frees it; what it made stays.
+/// Frees the maker; its fat binaries stay valid.
 #[unsafe(no_mangle)]
 pub extern "C" fn warpcc_rtc_fatbin_maker_free(maker: Option<Box<FatbinMaker>>) {
     free(maker);

@@ -14,12 +14,12 @@ use warpcc_rtc::{Environment, Error};
 
 use crate::error::{self, Failure, Status};
 
-/// In place of a text's length: it ends at its first NUL.
+/// A value for a text's length: the text ends at its first NUL.
 pub const WARPCC_RTC_TO_NUL: usize = usize::MAX;
 
-/// Runs what a function does. Its error is kept for the thread, and so is a panic, which ends here.
+/// Runs the body of a function. Its error, or a panic, is stored for the thread.
 pub(crate) fn enter(work: impl FnOnce() -> Result<(), Failure>) -> Status {
-    // Data that a panic leaves behind in the library is consistent: its locks are taken over, its flights end.
+    // Data that a panic leaves in the library is consistent: its locks are taken over, and waiting threads are told.
     match catch_unwind(AssertUnwindSafe(work)) {
         Ok(Ok(())) => Status::Ok,
         Ok(Err(failure)) => error::keep(failure),
@@ -27,7 +27,7 @@ pub(crate) fn enter(work: impl FnOnce() -> Result<(), Failure>) -> Status {
     }
 }
 
-/// Runs what a function does that makes a handle, which is null after an error.
+/// Runs the body of a function that makes a handle. After an error the handle is null.
 pub(crate) fn make<T>(
     out: Option<&mut MaybeUninit<*mut T>>,
     argument: &'static str,
@@ -42,7 +42,7 @@ pub(crate) fn make<T>(
     })
 }
 
-/// Makes a handle of a library that is at `path`, or with null where docs/rtc.md says.
+/// Makes a handle of a library at `path`, or with null in the places that docs/rtc.md lists.
 ///
 /// # Safety
 /// As [`text`].
@@ -59,7 +59,7 @@ pub(crate) unsafe fn open<T>(
     })
 }
 
-/// Runs what a function does whose answer is a text, which goes where [`copy_text`] says.
+/// Runs the body of a function that returns a text through a buffer, as [`copy_text`] describes.
 ///
 /// # Safety
 /// As [`copy_text`].
@@ -76,7 +76,7 @@ pub(crate) unsafe fn answer(
     })
 }
 
-/// Frees a handle; null is allowed. A panic in freeing ends here too.
+/// Frees a handle; null is allowed. A panic while freeing ends here too.
 pub(crate) fn free<T>(handle: Option<Box<T>>) {
     enter(|| {
         drop(handle);
@@ -84,7 +84,7 @@ pub(crate) fn free<T>(handle: Option<Box<T>>) {
     });
 }
 
-/// A handle, or an argument by reference.
+/// A handle, or an argument by reference; null is an error.
 pub(crate) fn given<'a, T>(
     pointer: Option<&'a T>,
     argument: &'static str,
@@ -92,7 +92,7 @@ pub(crate) fn given<'a, T>(
     pointer.ok_or_else(|| Failure::null(argument))
 }
 
-/// A place for an answer.
+/// A place for a result; null is an error.
 pub(crate) fn given_mut<'a, T>(
     pointer: Option<&'a mut T>,
     argument: &'static str,
@@ -178,7 +178,7 @@ pub(crate) unsafe fn bytes<'a>(
     unsafe { list(bytes.cast::<u8>(), length, argument) }
 }
 
-/// An array. Null is one of nothing, if that is what it is said to have.
+/// An array. Null is an empty array if the count is 0.
 ///
 /// # Safety
 /// `items` is null or points to `count` items, which stay as they are during the call.
@@ -205,7 +205,7 @@ pub(crate) unsafe fn list<'a, T>(
     Ok(unsafe { std::slice::from_raw_parts(items, count) })
 }
 
-/// Says where bytes are, and how many.
+/// Stores the address of bytes, and their number.
 pub(crate) fn show_bytes(
     all: &[u8],
     bytes: Option<&mut MaybeUninit<*const c_void>>,
@@ -246,8 +246,8 @@ pub(crate) unsafe fn texts<'a>(
         .collect()
 }
 
-/// Copies a text and a zero into `buffer` of `size` bytes, cut to what there is room for, and says how long it is
-/// without the zero. The buffer may be null if its size is 0, and `length` may be null.
+/// Copies a text and a zero into `buffer` of `size` bytes, cut to fit, and stores its length without the zero. The buffer
+/// may be null if its size is 0, and `length` may be null.
 ///
 /// # Safety
 /// `buffer` is null or points to `size` bytes that are not used elsewhere during the call.

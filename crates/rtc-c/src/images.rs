@@ -1,4 +1,4 @@
-//! Images as C sees them: bytes, with their names and log.
+//! Images for C: bytes, with their names and log.
 #![expect(
     unsafe_code,
     reason = "C's calling convention; every pointer goes through ffi.rs, which says what is asked of it"
@@ -22,7 +22,7 @@ pub struct Image {
     texts: OnceLock<Texts>,
 }
 
-/// An image's texts as C strings: made when they are first asked for, so that a hit need not make them.
+/// An image's texts as C strings: they are made when they are first requested, so that a hit need not make them.
 #[derive(Debug)]
 struct Texts {
     target: CString,
@@ -31,24 +31,24 @@ struct Texts {
     lowered: Vec<(String, CString)>,
 }
 
-/// Where an image was found.
+/// The place where an image was found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(i32)]
 pub enum Found {
-    /// In this process's memory.
+    /// This process's memory.
     Memory = 0,
     /// In a folder.
     Disk = 1,
     /// In a shared cache.
     Shared = 2,
-    /// Nowhere: it was made.
+    /// It was not found, so it was made.
     Made = 3,
-    /// In what the caller gave.
+    /// The caller's own data.
     Given = 4,
 }
 
 impl Image {
-    /// One that was made without a cache.
+    /// The image of a compilation without a cache.
     pub(crate) fn from_compiled(compiled: Compiled) -> Self {
         Self {
             image: compiled.into(),
@@ -63,7 +63,7 @@ impl Image {
     }
 
     fn texts(&self) -> &Texts {
-        // NVRTC's own words have no NUL; an entry of a cache that has one is shown up to nothing.
+        // NVRTC's texts have no NUL; a text from a cache that has one is shown as empty.
         let text = |text: &str| CString::new(text).unwrap_or_default();
         self.texts.get_or_init(|| Texts {
             target: text(&self.image.target.to_string()),
@@ -96,10 +96,11 @@ impl From<warpcc_rtc::Image> for Image {
     }
 }
 
-/// An image of bytes that the program has: `target` says what they are ("sm_90", "compute_90", "lto_90"). They are copied.
+/// Makes an image from the program's own bytes, which are copied. `target` is their kind and architecture ("sm_90",
+/// "compute_90", "lto_90").
 ///
 /// # Safety
-/// The text and the bytes are as they are said to be.
+/// Each pointer to a text or bytes is null, or valid during the call.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn warpcc_rtc_image_new(
     target: *const c_char,
@@ -128,7 +129,7 @@ pub unsafe extern "C" fn warpcc_rtc_image_new(
     })
 }
 
-/// The image's bytes, which live as long as it does. PTX has no NUL at its end.
+/// The image's bytes, which are valid as long as the image. PTX has no NUL at its end.
 #[unsafe(no_mangle)]
 pub extern "C" fn warpcc_rtc_image_bytes(
     image: Option<&Image>,
@@ -138,11 +139,11 @@ pub extern "C" fn warpcc_rtc_image_bytes(
     enter(|| show_bytes(&given(image, "image")?.image.image, bytes, length))
 }
 
-/// The name in the image of what the source calls `expression`, which must be one of those asked for. It lives as long as
-/// the image.
+/// The name in the image for `expression`, which is a name in the source and must be one of those requested. It is valid as
+/// long as the image.
 ///
 /// # Safety
-/// The text is as it is said to be.
+/// Each pointer to a text is null, or valid during the call.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn warpcc_rtc_image_lowered_name(
     image: Option<&Image>,
@@ -167,31 +168,31 @@ pub unsafe extern "C" fn warpcc_rtc_image_lowered_name(
     })
 }
 
-/// What the compiler said: warnings. It lives as long as the image; "" for null.
+/// The compiler's warnings. They are valid as long as the image; "" for null.
 #[unsafe(no_mangle)]
 pub extern "C" fn warpcc_rtc_image_log(image: Option<&Image>) -> *const c_char {
     image.map_or(c"".as_ptr(), |image| image.texts().log.as_ptr())
 }
 
-/// What the image is: "sm_90". It lives as long as the image; "" for null.
+/// The image's target: "sm_90". It is valid as long as the image; "" for null.
 #[unsafe(no_mangle)]
 pub extern "C" fn warpcc_rtc_image_target(image: Option<&Image>) -> *const c_char {
     image.map_or(c"".as_ptr(), |image| image.texts().target.as_ptr())
 }
 
-/// The image's key in the cache, the same on every machine; "" where it has none. It lives as long as the image.
+/// The image's key in the cache, the same on every machine; "" if it has none. It is valid as long as the image.
 #[unsafe(no_mangle)]
 pub extern "C" fn warpcc_rtc_image_key(image: Option<&Image>) -> *const c_char {
     image.map_or(c"".as_ptr(), |image| image.texts().key.as_ptr())
 }
 
-/// Where the image was found.
+/// The place where the image was found.
 #[unsafe(no_mangle)]
 pub extern "C" fn warpcc_rtc_image_found(image: Option<&Image>) -> Found {
     image.map_or(Found::Given, |image| image.found)
 }
 
-/// Frees it.
+/// Frees the image.
 #[unsafe(no_mangle)]
 pub extern "C" fn warpcc_rtc_image_free(image: Option<Box<Image>>) {
     free(image);

@@ -1,4 +1,4 @@
-//! A kernel's texts, read once and asked for again and again, as C sees it.
+//! A kernel's texts for C, read once for repeated requests.
 #![expect(
     unsafe_code,
     reason = "C's calling convention; every pointer goes through ffi.rs, which says what is asked of it"
@@ -23,11 +23,11 @@ pub struct Kernel {
     kernel: warpcc_rtc::Kernel,
 }
 
-/// Reads and hashes a kernel's texts once, for `warpcc_rtc_kernel_function`. Nothing is compiled yet; the cache stays as
-/// long as the kernel does.
+/// Reads and hashes a kernel's texts once, for `warpcc_rtc_kernel_function`. This compiles nothing. The cache lives as long
+/// as the kernel.
 ///
 /// # Safety
-/// The texts are as they are said to be.
+/// Each pointer to a text is null, or valid during the call.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn warpcc_rtc_kernel_new(
     cache: Option<&Cache>,
@@ -48,7 +48,7 @@ pub unsafe extern "C" fn warpcc_rtc_kernel_new(
     })
 }
 
-/// As `warpcc_rtc_cache_get_function`; a repeat costs well under a microsecond, however long the texts are.
+/// Like `warpcc_rtc_cache_get_function`; a repeated call takes well under a microsecond, however long the texts are.
 #[unsafe(no_mangle)]
 pub extern "C" fn warpcc_rtc_kernel_function(
     kernel: Option<&Kernel>,
@@ -64,7 +64,7 @@ pub extern "C" fn warpcc_rtc_kernel_function(
     })
 }
 
-/// Frees it; its functions stay.
+/// Frees the kernel; its functions stay valid.
 #[unsafe(no_mangle)]
 pub extern "C" fn warpcc_rtc_kernel_free(kernel: Option<Box<Kernel>>) {
     free(kernel);

@@ -1,4 +1,4 @@
-//! What starts plans on a GPU, as C sees it.
+//! The launcher of plans on a GPU, for C.
 #![expect(
     unsafe_code,
     reason = "C's calling convention; every pointer goes through ffi.rs, which says what is asked of it"
@@ -21,8 +21,7 @@ use crate::request::{CallLimits, limits};
 #[derive(Debug)]
 pub struct Launcher(RustLauncher);
 
-/// Makes a launcher for a GPU. It compiles with the cache's compiler, keeps by its settings and shares with its shared caches, with
-/// counts of its own.
+/// Makes a launcher for a GPU. It uses the cache's compiler, settings and shared caches, with counts of its own.
 #[unsafe(no_mangle)]
 pub extern "C" fn warpcc_rtc_launcher_new(
     cache: Option<&Cache>,
@@ -38,12 +37,12 @@ pub extern "C" fn warpcc_rtc_launcher_new(
     })
 }
 
-/// Starts a plan's kernels on `stream` (null: the default stream) and does not wait for them. The driver is asked first
-/// whether it knows the arrays' addresses; that they are as large as was said, and stay until the stream is done, is for the
-/// caller to see to. The GPU's context becomes the thread's.
+/// Starts a plan's kernels on `stream` (null: the default stream) and does not wait for them. It first asks the driver
+/// whether it knows the arrays' addresses. The caller must make sure that the arrays have the stated sizes and stay until
+/// the stream is done. The GPU's context becomes the thread's.
 ///
 /// # Safety
-/// The stream is of the launcher's context.
+/// The stream belongs to the launcher's context.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn warpcc_rtc_launcher_run(
     launcher: Option<&Launcher>,
@@ -74,7 +73,7 @@ pub extern "C" fn warpcc_rtc_launcher_counts(
     })
 }
 
-/// Copies the launcher's remarks, as `warpcc_rtc_cache_remarks` does a cache's.
+/// Copies the launcher's remarks, as `warpcc_rtc_cache_remarks` copies those of a cache.
 ///
 /// # Safety
 /// `buffer` is null or has `size` bytes.
@@ -90,7 +89,7 @@ pub unsafe extern "C" fn warpcc_rtc_launcher_remarks(
     unsafe { answer(buffer, size, length, remarks) }
 }
 
-/// Frees it; what was started goes on.
+/// Frees the launcher; kernels that it started go on.
 #[unsafe(no_mangle)]
 pub extern "C" fn warpcc_rtc_launcher_free(launcher: Option<Box<Launcher>>) {
     free(launcher);

@@ -1,11 +1,11 @@
-//! The C interface of `warpcc-rtc`: kernels as text, compiled, kept, loaded and launched, from C and C++.
+//! The C interface of `warpcc-rtc`: kernels as text, compiled, cached, loaded and launched, from C and C++.
 //!
-//! `include/warpcc_rtc.h` is made of this crate's sources (`cargo xtask header`), and docs/rtc-c.md tells how to use it.
+//! `cargo xtask header` writes `include/warpcc_rtc.h` from this crate's sources; docs/rtc-c.md shows how to use it.
 //!
 //! - Every function that can fail returns a [`error::Status`]; [`error`] keeps the error's text for the thread.
 //! - No panic leaves a function ([`ffi`]); null pointers, texts that are not UTF-8 and texts with a NUL are errors
 //!   that name the argument.
-//! - What functions hand out are opaque pointers, each with a function that frees it. Any thread may use any of them.
+//! - Functions return opaque pointers, each with a function that frees it. Any thread may use any of them.
 
 pub mod cache;
 pub mod compiler;

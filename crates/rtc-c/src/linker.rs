@@ -1,4 +1,4 @@
-//! nvJitLink as C sees it: pieces in, one cubin out, no cache.
+//! nvJitLink for C: pieces in, one cubin out, without a cache.
 #![expect(
     unsafe_code,
     reason = "C's calling convention; every pointer goes through ffi.rs, which says what is asked of it"
@@ -19,10 +19,10 @@ use crate::pieces::Pieces;
 #[derive(Debug)]
 pub struct Linker(warpcc_rtc::Linker);
 
-/// Finds nvJitLink: at `path` (the library or its folder), or with null where docs/rtc.md says.
+/// Finds nvJitLink at `path` (the library or its folder), or with null in the places that docs/rtc.md lists.
 ///
 /// # Safety
-/// The text is as it is said to be.
+/// Each pointer to a text is null, or valid during the call.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn warpcc_rtc_linker_open(
     path: *const c_char,
@@ -35,11 +35,11 @@ pub unsafe extern "C" fn warpcc_rtc_linker_open(
     unsafe { open(path, linker, "linker", find) }
 }
 
-/// Links pieces to one cubin for `target` ("sm_90"), with `count` options of nvJitLink's; no cache. Messages call the whole
-/// `name`.
+/// Links pieces to one cubin for `target` ("sm_90"), with `count` options of nvJitLink, without a cache. Messages call the
+/// result `name`.
 ///
 /// # Safety
-/// The texts are as they are said to be.
+/// Each pointer to a text is null, or valid during the call.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn warpcc_rtc_link(
     linker: Option<&Linker>,
@@ -65,7 +65,7 @@ pub unsafe extern "C" fn warpcc_rtc_link(
     })
 }
 
-/// Frees it.
+/// Frees the linker.
 #[unsafe(no_mangle)]
 pub extern "C" fn warpcc_rtc_linker_free(linker: Option<Box<Linker>>) {
     free(linker);

@@ -1,4 +1,4 @@
-//! Images and other pieces in a list, to be linked or put into a fat binary.
+//! A list of images and other pieces, to be linked or put into a fat binary.
 #![expect(
     unsafe_code,
     reason = "C's calling convention; every pointer goes through ffi.rs, which says what is asked of it"
@@ -14,15 +14,15 @@ use crate::error::{Failure, Status};
 use crate::ffi::{bytes, enter, free, given, make, text, texts};
 use crate::images::Image;
 
-/// What a piece is that is no image of this library's.
+/// The kind of a piece that is not an image of this library.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(i32)]
 pub enum BytesKind {
-    /// A fat binary, of which the fitting image is taken.
+    /// A fat binary; the linker takes the fitting image.
     Fatbin = 4,
     /// A host object with a fat binary inside.
     Object = 5,
-    /// A library of such objects.
+    /// A library of objects with fat binaries.
     Library = 6,
 }
 
@@ -41,7 +41,7 @@ impl Pieces {
         all.clone()
     }
 
-    /// All of them, to be linked for `target` with `count` options.
+    /// A request to link all pieces for `target` with `count` options.
     ///
     /// # Safety
     /// As [`text`] and [`texts`].
@@ -73,10 +73,10 @@ pub extern "C" fn warpcc_rtc_pieces_new(pieces: Option<&mut MaybeUninit<*mut Pie
     make(pieces, "pieces", || Ok(Pieces(Mutex::default())))
 }
 
-/// Adds an image under the name that messages and cuobjdump call it by. The image may be freed afterwards.
+/// Adds an image under a name for messages and cuobjdump. The image may be freed afterwards.
 ///
 /// # Safety
-/// The text is as it is said to be.
+/// Each pointer to a text is null, or valid during the call.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn warpcc_rtc_pieces_add_image(
     pieces: Option<&Pieces>,
@@ -102,10 +102,10 @@ pub unsafe extern "C" fn warpcc_rtc_pieces_add_image(
     })
 }
 
-/// Adds something else to be linked, by `warpcc_rtc_kind`. The bytes are copied.
+/// Adds another piece to be linked, of a `warpcc_rtc_kind`. The bytes are copied.
 ///
 /// # Safety
-/// The text and the bytes are as they are said to be.
+/// Each pointer to a text or bytes is null, or valid during the call.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn warpcc_rtc_pieces_add_bytes(
     pieces: Option<&Pieces>,
@@ -142,7 +142,7 @@ pub unsafe extern "C" fn warpcc_rtc_pieces_add_bytes(
     })
 }
 
-/// Frees it.
+/// Frees the list.
 #[unsafe(no_mangle)]
 pub extern "C" fn warpcc_rtc_pieces_free(pieces: Option<Box<Pieces>>) {
     free(pieces);

@@ -1,4 +1,4 @@
-//! Kernels that are there already, as C sees them: plans of element-wise functions, expressions and reductions.
+//! Ready-made kernels for C: plans of element-wise functions, expressions and reductions.
 #![expect(
     unsafe_code,
     reason = "C's calling convention; every pointer goes through ffi.rs, which says what is asked of it"
@@ -22,11 +22,11 @@ use crate::tensors::{Held, Tensor, Value, output_of, tensor_of};
 #[derive(Debug)]
 pub struct Plan(pub(crate) RustPlan);
 
-/// Plans a function of one array ("relu"; docs/kernels.md has them all). `write` is of `warpcc_rtc_write`. No GPU is needed;
-/// the arrays themselves are not looked at.
+/// Plans a function of one array ("relu"; docs/kernels.md lists all). `write` is a `warpcc_rtc_write`. This needs no GPU and
+/// does not read the arrays.
 ///
 /// # Safety
-/// The text and the arrays are as they are said to be.
+/// Each pointer to a text or array is null, or valid during the call.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn warpcc_rtc_plan_unary(
     function: *const c_char,
@@ -48,7 +48,7 @@ pub unsafe extern "C" fn warpcc_rtc_plan_unary(
 /// Plans a function of two arrays, or of an array and a number, broadcast to the output ("add", "power").
 ///
 /// # Safety
-/// The text and the arrays are as they are said to be.
+/// Each pointer to a text or array is null, or valid during the call.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn warpcc_rtc_plan_binary(
     function: *const c_char,
@@ -79,7 +79,7 @@ pub unsafe extern "C" fn warpcc_rtc_plan_binary(
 /// Plans an expression over arrays and numbers as one kernel: "relu(a * x + b)", with `count` values by name.
 ///
 /// # Safety
-/// The texts and the arrays are as they are said to be.
+/// Each pointer to a text or array is null, or valid during the call.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn warpcc_rtc_plan_fused(
     expression: *const c_char,
@@ -121,11 +121,11 @@ pub unsafe extern "C" fn warpcc_rtc_plan_fused(
     })
 }
 
-/// Plans a reduction ("sum", "max", "norm2") over `count` axes of `x` (negative ones count from the last; null: over all).
-/// The output has the axes that are left, or all with the reduced ones of size 1.
+/// Plans a reduction ("sum", "max", "norm2") over `count` axes of `x` (negative ones count from the last; null: all axes).
+/// The output has the remaining axes, or all, with the reduced ones of size 1.
 ///
 /// # Safety
-/// The text and the arrays are as they are said to be.
+/// Each pointer to a text or array is null, or valid during the call.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn warpcc_rtc_plan_reduce(
     reduction: *const c_char,
@@ -158,8 +158,8 @@ pub unsafe extern "C" fn warpcc_rtc_plan_reduce(
     })
 }
 
-/// How many kernels a plan starts (0 where there is nothing to do), and the bytes of device memory that they share
-/// meanwhile.
+/// The number of kernels that a plan starts (0 if there is nothing to do), and the bytes of device memory that they share
+/// while they run.
 #[unsafe(no_mangle)]
 pub extern "C" fn warpcc_rtc_plan_size(
     plan: Option<&Plan>,
@@ -174,11 +174,11 @@ pub extern "C" fn warpcc_rtc_plan_size(
     })
 }
 
-/// Compiles a plan's kernels for `target` ("sm_90") into a cache's folders, where a launcher of the same settings finds
-/// them. No GPU is needed.
+/// Compiles a plan's kernels for `target` ("sm_90") into a cache's folders, where a launcher with the same settings finds
+/// them. This needs no GPU.
 ///
 /// # Safety
-/// The text is as it is said to be.
+/// Each pointer to a text is null, or valid during the call.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn warpcc_rtc_plan_warm(
     plan: Option<&Plan>,
@@ -199,7 +199,7 @@ pub unsafe extern "C" fn warpcc_rtc_plan_warm(
     })
 }
 
-/// Frees it; what was started goes on.
+/// Frees the plan; kernels that it started go on.
 #[unsafe(no_mangle)]
 pub extern "C" fn warpcc_rtc_plan_free(plan: Option<Box<Plan>>) {
     free(plan);

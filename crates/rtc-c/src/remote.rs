@@ -1,4 +1,5 @@
-//! The shared caches of the build behind a cache of C's, where this library was built with them (feature `remote`).
+//! Connects a cache of the C interface with the shared caches of the build, if this library was built with them (feature
+//! `remote`).
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -58,7 +59,7 @@ pub(crate) fn check(named: &Named) -> Result<(), Failure> {
 }
 
 impl Attached {
-    /// The shared cache that `named` names, for a cache with these settings. A wrong setting in the environment is a
+    /// The shared cache that `named` names, for a cache with these settings. A wrong setting in the environment becomes a
     /// remark.
     #[cfg(feature = "remote")]
     pub(crate) fn open(named: &Named, environment: &Environment, kept: &CacheSettings) -> Self {
@@ -95,13 +96,13 @@ impl Attached {
         None
     }
 
-    /// Uploads for at most so long. Whether something waits still; why is then a remark.
+    /// Uploads for at most `limit`. Returns whether results still wait; the reason is then a remark.
     pub(crate) fn flush(&self, limit: Duration) -> bool {
         #[cfg(feature = "remote")]
         if let Some(shared) = &self.shared {
             let unfinished = shared.flush(limit);
             let mut odd = self.odd();
-            // A program that asks again is not told twice.
+            // A program that asks again gets each remark once.
             let new = |line: &String| !odd.contains(line);
             let new: Vec<_> = unfinished.into_iter().filter(new).collect();
             odd.extend(new);

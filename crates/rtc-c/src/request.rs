@@ -1,4 +1,4 @@
-//! A program to compile, put together piece by piece; and how long it may take.
+//! A program to compile, assembled piece by piece, and the time limits for it.
 #![expect(
     unsafe_code,
     reason = "C's calling convention; every pointer goes through ffi.rs, which says what is asked of it"
@@ -19,12 +19,12 @@ use crate::ffi::{enter, free, given, long_text, make, text};
 pub struct CompileRequest(RwLock<warpcc_rtc::CompileRequest>);
 
 impl CompileRequest {
-    /// For as long as it is read, it cannot be changed.
+    /// While this guard exists, the request cannot be changed.
     pub(crate) fn read(&self) -> RwLockReadGuard<'_, warpcc_rtc::CompileRequest> {
         self.0.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// As it is now, for what takes long: the texts themselves are shared.
+    /// A copy of the request for a long operation; the texts themselves are shared.
     pub(crate) fn copy(&self) -> warpcc_rtc::CompileRequest {
         self.read().clone()
     }
@@ -34,17 +34,17 @@ impl CompileRequest {
     }
 }
 
-/// A request to give up, which any thread may make.
+/// A cancellation, which any thread may trigger.
 #[derive(Debug)]
 pub struct Cancel(warpcc_rtc::Cancel);
 
-/// How long something may take. Null in its place: as long as it takes.
+/// The limits of a call. Null in its place means no limit.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub struct CallLimits<'c> {
-    /// From the call on, in milliseconds; 0: no limit.
+    /// The time from the start of the call in milliseconds; 0: no limit.
     pub timeout_ms: u64,
-    /// Who may ask to give up; null: nobody. NVRTC before 12.8 cannot be stopped: then it is asked before it starts.
+    /// The cancellation of the call; null: none. NVRTC before 12.8 cannot be stopped: it is only checked before the start.
     pub cancel: Option<&'c Cancel>,
 }
 
@@ -61,13 +61,13 @@ pub(crate) fn limits(limits: Option<&CallLimits<'_>>) -> warpcc_rtc::CallLimits 
     }
 }
 
-/// Makes a request to give up that nobody has made yet.
+/// Makes a cancellation that is not triggered.
 #[unsafe(no_mangle)]
 pub extern "C" fn warpcc_rtc_cancel_new(cancel: Option<&mut MaybeUninit<*mut Cancel>>) -> Status {
     make(cancel, "cancel", || Ok(Cancel(warpcc_rtc::Cancel::new())))
 }
 
-/// Asks whatever was given this to give up.
+/// Cancels all calls that use it.
 #[unsafe(no_mangle)]
 pub extern "C" fn warpcc_rtc_cancel(cancel: Option<&Cancel>) -> Status {
     enter(|| {
@@ -76,20 +76,20 @@ pub extern "C" fn warpcc_rtc_cancel(cancel: Option<&Cancel>) -> Status {
     })
 }
 
-/// Frees it; what was given it goes on.
+/// Frees the cancellation; calls that use it go on.
 #[unsafe(no_mangle)]
 pub extern "C" fn warpcc_rtc_cancel_free(cancel: Option<Box<Cancel>>) {
     free(cancel);
 }
 
-/// Makes a request: what messages call the program, its source, and for what it is compiled ("sm_90" for machine code,
-/// "compute_90" for PTX, "lto_90" for LTO-IR). `length` of the source is in bytes, or `WARPCC_RTC_TO_NUL`.
+/// Makes a request from the program's name in messages, its source, and its target ("sm_90" for machine code, "compute_90"
+/// for PTX, "lto_90" for LTO-IR). `length` of the source is in bytes, or `WARPCC_RTC_TO_NUL`.
 ///
-/// For `warpcc_rtc_cache_open`, which takes only texts, folders and options of it, name and source may be "" and the
+/// `warpcc_rtc_cache_open` uses only the texts, folders and options of a request. For it, name and source may be "" and the
 /// target null.
 ///
 /// # Safety
-/// The texts are as they are said to be.
+/// Each pointer to a text is null, or valid during the call.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn warpcc_rtc_request_new(
     name: *const c_char,
@@ -111,11 +111,11 @@ pub unsafe extern "C" fn warpcc_rtc_request_new(
     })
 }
 
-/// A text of `length` bytes (or `WARPCC_RTC_TO_NUL`) to stand before the source, behind those given so far. Messages call
-/// it `name` and count its lines by themselves.
+/// Adds a text of `length` bytes (or `WARPCC_RTC_TO_NUL`) before the source, after earlier ones. Messages call it `name` and
+/// count its lines separately.
 ///
 /// # Safety
-/// The texts are as they are said to be.
+/// Each pointer to a text is null, or valid during the call.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn warpcc_rtc_request_add_preamble(
     request: Option<&CompileRequest>,
@@ -128,10 +128,10 @@ pub unsafe extern "C" fn warpcc_rtc_request_add_preamble(
     change(request, given, |request, text| request.preamble.push(text))
 }
 
-/// A header of `length` bytes (or `WARPCC_RTC_TO_NUL`), by the very name that `#include` says.
+/// Adds a header of `length` bytes (or `WARPCC_RTC_TO_NUL`), under the exact name in the `#include`.
 ///
 /// # Safety
-/// The texts are as they are said to be.
+/// Each pointer to a text is null, or valid during the call.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn warpcc_rtc_request_add_header(
     request: Option<&CompileRequest>,
@@ -144,10 +144,10 @@ pub unsafe extern "C" fn warpcc_rtc_request_add_header(
     change(request, given, |request, text| request.headers.push(text))
 }
 
-/// A folder in which headers are looked for, behind those given so far. With none, NVRTC opens no file at all.
+/// Adds an include folder, after earlier ones. Without one, NVRTC opens no file at all.
 ///
 /// # Safety
-/// The text is as it is said to be.
+/// Each pointer to a text is null, or valid during the call.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn warpcc_rtc_request_add_include_folder(
     request: Option<&CompileRequest>,
@@ -160,10 +160,10 @@ pub unsafe extern "C" fn warpcc_rtc_request_add_include_folder(
     })
 }
 
-/// A name as C++ has it (`scale<float>`), whose name in the image is wanted.
+/// Adds a name in C++ (`scale<float>`) whose name in the image is needed.
 ///
 /// # Safety
-/// The text is as it is said to be.
+/// Each pointer to a text is null, or valid during the call.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn warpcc_rtc_request_add_name(
     request: Option<&CompileRequest>,
@@ -176,10 +176,10 @@ pub unsafe extern "C" fn warpcc_rtc_request_add_name(
     })
 }
 
-/// An option, as NVRTC takes it, in one piece: "--std=c++20", "-DN=4".
+/// Adds an option for NVRTC, in one piece: "--std=c++20", "-DN=4".
 ///
 /// # Safety
-/// The text is as it is said to be.
+/// Each pointer to a text is null, or valid during the call.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn warpcc_rtc_request_add_option(
     request: Option<&CompileRequest>,
@@ -192,7 +192,7 @@ pub unsafe extern "C" fn warpcc_rtc_request_add_option(
     })
 }
 
-/// Whether NVRTC may keep the headers it has read for the next program of this process (12.8): 0 or 1.
+/// Sets whether NVRTC may keep the headers that it read for the next program of this process (12.8): 0 or 1.
 #[unsafe(no_mangle)]
 pub extern "C" fn warpcc_rtc_request_precompile_headers(
     request: Option<&CompileRequest>,
@@ -206,7 +206,7 @@ pub extern "C" fn warpcc_rtc_request_precompile_headers(
     })
 }
 
-/// Frees it.
+/// Frees the request.
 #[unsafe(no_mangle)]
 pub extern "C" fn warpcc_rtc_request_free(request: Option<Box<CompileRequest>>) {
     free(request);

@@ -1,4 +1,4 @@
-//! Where a cache keeps images, and how many: the settings for C.
+//! The settings of a cache for C: where it stores images, and how many.
 #![expect(
     unsafe_code,
     reason = "C's calling convention; every pointer goes through ffi.rs, which says what is asked of it"
@@ -15,7 +15,7 @@ use crate::error::{Failure, Status};
 use crate::ffi::{enter, free, given, make, text};
 use crate::remote::{self, Named};
 
-/// How a cache behaves.
+/// The settings of a cache.
 #[derive(Debug)]
 pub struct CacheSettings(Mutex<Chosen>);
 
@@ -52,7 +52,7 @@ fn change(
     })
 }
 
-/// Settings that keep everything in memory, and nothing else.
+/// Makes settings that keep images in memory only.
 #[unsafe(no_mangle)]
 pub extern "C" fn warpcc_rtc_settings_new(
     settings: Option<&mut MaybeUninit<*mut CacheSettings>>,
@@ -60,7 +60,7 @@ pub extern "C" fn warpcc_rtc_settings_new(
     make(settings, "settings", || Ok(CacheSettings(Mutex::default())))
 }
 
-/// Settings as the process's environment has them: docs/rtc.md has the table.
+/// Makes settings from the process's environment: docs/rtc.md has the table.
 #[unsafe(no_mangle)]
 pub extern "C" fn warpcc_rtc_settings_from_environment(
     settings: Option<&mut MaybeUninit<*mut CacheSettings>>,
@@ -72,11 +72,11 @@ pub extern "C" fn warpcc_rtc_settings_from_environment(
     })
 }
 
-/// A folder behind those given so far: what is found in one is kept in those before it. `max_size` is in bytes, 0 for no
-/// limit; `readonly` is 0 or 1. The path is absolute.
+/// Adds a folder after earlier ones: an image found in one folder is copied to the folders before it. `max_size` is in
+/// bytes, 0 for no limit; `readonly` is 0 or 1. The path is absolute.
 ///
 /// # Safety
-/// The text is as it is said to be.
+/// Each pointer to a text is null, or valid during the call.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn warpcc_rtc_settings_add_folder(
     settings: Option<&CacheSettings>,
@@ -103,7 +103,7 @@ pub unsafe extern "C" fn warpcc_rtc_settings_add_folder(
     })
 }
 
-/// The most to keep in memory, in bytes of images.
+/// Sets the size of the cache in memory, in bytes of images.
 #[unsafe(no_mangle)]
 pub extern "C" fn warpcc_rtc_settings_memory(
     settings: Option<&CacheSettings>,
@@ -115,7 +115,7 @@ pub extern "C" fn warpcc_rtc_settings_memory(
     })
 }
 
-/// As CUDA_FORCE_PTX_JIT and CUDA_DISABLE_PTX_JIT have it, 0 or 1 each.
+/// Sets the values of CUDA_FORCE_PTX_JIT and CUDA_DISABLE_PTX_JIT, 0 or 1 each.
 #[unsafe(no_mangle)]
 pub extern "C" fn warpcc_rtc_settings_ptx_jit(
     settings: Option<&CacheSettings>,
@@ -129,14 +129,14 @@ pub extern "C" fn warpcc_rtc_settings_ptx_jit(
     })
 }
 
-/// Has caches look into the shared caches that `remote` names as `WARPCC_REMOTE` does ("redis://cache:6379"), behind the
-/// folders, and upload what they make; "none" for none; null for those that `WARPCC_REMOTE` or the settings file names, as
-/// docs/remote.md has them. Without this call, no cache reaches out. The first folder that may be written to takes what
-/// comes; servers that fail are no errors but remarks of the cache. A library that was built without shared caches says
+/// Sets shared caches, which are used behind the folders and get new results. `remote` names them like `WARPCC_REMOTE`
+/// ("redis://cache:6379"); "none" means none; null means those of `WARPCC_REMOTE` or of the settings file, as docs/remote.md
+/// describes. Without this call, a cache uses no network. Fetched results are stored in the first folder that may be written
+/// to. A server that fails is no error, but a remark of the cache. A library that was built without shared caches returns
 /// `WARPCC_RTC_STATUS_UNSUPPORTED`.
 ///
 /// # Safety
-/// The text is as it is said to be.
+/// Each pointer to a text is null, or valid during the call.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn warpcc_rtc_settings_remote(
     settings: Option<&CacheSettings>,
@@ -155,7 +155,7 @@ pub unsafe extern "C" fn warpcc_rtc_settings_remote(
     })
 }
 
-/// Frees them; caches opened with them stay as they are.
+/// Frees the settings; caches that were opened with them do not change.
 #[unsafe(no_mangle)]
 pub extern "C" fn warpcc_rtc_settings_free(settings: Option<Box<CacheSettings>>) {
     free(settings);

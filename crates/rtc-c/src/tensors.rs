@@ -1,4 +1,4 @@
-//! Arrays and values as C gives them, and as plans take them.
+//! Arrays and values in the form of C, converted to the form of plans.
 #![expect(
     unsafe_code,
     reason = "C's calling convention; every pointer goes through ffi.rs, which says what is asked of it"
@@ -13,35 +13,35 @@ use warpcc_kernels::plan::{Tensor as RustTensor, WriteMode};
 use crate::error::Failure;
 use crate::ffi::{given, list};
 
-/// An element's type. docs/kernels.md says in what each is computed.
+/// The type of an element. docs/kernels.md lists the type in which each is computed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(i32)]
 pub enum Dtype {
     /// One byte: 0 is false, all else true.
     Bool = 0,
-    /// 8 bits with a sign.
+    /// 8 bits, signed.
     Int8 = 1,
-    /// 8 bits without.
+    /// 8 bits, unsigned.
     Uint8 = 2,
-    /// 16 bits with a sign.
+    /// 16 bits, signed.
     Int16 = 3,
-    /// 16 bits without.
+    /// 16 bits, unsigned.
     Uint16 = 4,
-    /// 32 bits with a sign.
+    /// 32 bits, signed.
     Int32 = 5,
-    /// 32 bits without.
+    /// 32 bits, unsigned.
     Uint32 = 6,
-    /// 64 bits with a sign.
+    /// 64 bits, signed.
     Int64 = 7,
-    /// 64 bits without.
+    /// 64 bits, unsigned.
     Uint64 = 8,
     /// IEEE binary16.
     Float16 = 9,
     /// The upper half of a binary32.
     Bfloat16 = 10,
-    /// OCP 8-bit, 4 bits of exponent.
+    /// OCP 8-bit with 4 bits of exponent.
     Float8E4m3 = 11,
-    /// OCP 8-bit, 5 bits of exponent.
+    /// OCP 8-bit with 5 bits of exponent.
     Float8E5m2 = 12,
     /// IEEE binary32.
     Float32 = 13,
@@ -49,13 +49,13 @@ pub enum Dtype {
     Float64 = 14,
 }
 
-/// What becomes of a result.
+/// How a result is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(i32)]
 pub enum Write {
-    /// It replaces what the output holds.
+    /// It replaces the content of the output.
     Replace = 0,
-    /// It is added to what the output holds.
+    /// It is added to the content of the output.
     Add = 1,
 }
 
@@ -63,35 +63,35 @@ pub enum Write {
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub struct Tensor {
-    /// The device address of element 0, 0, …
+    /// The device address of the first element.
     pub address: u64,
     /// Its sizes, outermost first.
     pub shape: *const u64,
-    /// Steps between neighbours in each dimension, in elements; null: rows one after another.
+    /// Strides between neighbours in each dimension, in elements; null: contiguous rows.
     pub strides: *const i64,
-    /// How many sizes, and steps, there are; 0 for a single element.
+    /// The number of sizes and strides; 0 for a single element.
     pub dimensions: u32,
     /// `warpcc_rtc_dtype`
     pub dtype: i32,
 }
 
-/// What a value is.
+/// The kind of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(i32)]
 pub enum ValueKind {
     /// An array.
     Tensor = 0,
-    /// A number with a point.
+    /// A floating-point number.
     Float = 1,
-    /// A whole number.
+    /// An integer.
     Int = 2,
 }
 
-/// What a name in an expression refers to. A number is an argument of the kernel: another value needs no other kernel.
+/// The value of a name in an expression. A number is an argument of the kernel: another value needs no other kernel.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub struct Value {
-    /// Its name in the expression; not looked at by `warpcc_rtc_plan_binary`.
+    /// The name in the expression; `warpcc_rtc_plan_binary` ignores it.
     pub name: *const c_char,
     /// The array, for `WARPCC_RTC_VALUE_KIND_TENSOR`.
     pub tensor: *const Tensor,
@@ -104,7 +104,7 @@ pub struct Value {
 }
 
 /// # Safety
-/// As [`list`], of shape and steps.
+/// As for [`list`], for the shape and the strides.
 pub(crate) unsafe fn tensor_of(
     tensor: Option<&Tensor>,
     argument: &'static str,

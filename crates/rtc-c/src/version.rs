@@ -1,4 +1,4 @@
-//! Which library this is, and whether a program was compiled for it.
+//! The version of this library, and whether a program was compiled for it.
 #![expect(
     unsafe_code,
     reason = "names that C finds must not be taken twice in one program, which only the linker sees"
@@ -9,14 +9,14 @@ use std::ffi::c_char;
 use crate::error::{Failure, Status};
 use crate::ffi::enter;
 
-/// The number of this interface. It changes when a program that was compiled against an older header would no longer run
-/// rightly; what only adds functions or numbers leaves it.
+/// The number of this interface. It changes if a program that was compiled with an older header would no longer run
+/// correctly. New functions or numbers do not change it.
 pub const WARPCC_RTC_ABI: u32 = 1;
-/// The version of the header, as `warpcc_rtc_version` has the library's.
+/// The version of the header; `warpcc_rtc_version` returns the library's.
 pub const WARPCC_RTC_VERSION_MAJOR: u32 = 0;
-/// Likewise.
+/// The second part of the version.
 pub const WARPCC_RTC_VERSION_MINOR: u32 = 1;
-/// Likewise.
+/// The third part of the version.
 pub const WARPCC_RTC_VERSION_PATCH: u32 = 0;
 
 const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), "\0");

@@ -1,6 +1,7 @@
 //! `warpcc stats`: how often the cache was hit, and why calls were bypassed.
 
 mod github;
+mod json;
 mod print;
 mod projects;
 
@@ -48,7 +49,7 @@ pub fn run(args: &StatsArgs, config: &Config) -> anyhow::Result<i32> {
     match args.github_summary {
         true => github::write(&stats)?,
         false => output::print(|out| match args.json {
-            true => print::write_json(&stats, out),
+            true => json::write_json(&stats, out),
             false => print::write_text(&stats, out),
         })?,
     }

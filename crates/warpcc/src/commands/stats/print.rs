@@ -1,11 +1,9 @@
-//! How often the cache answered, for people and as JSON, from the counters and the records.
+//! The statistics, from the counters and the records, and their text for people.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::path::PathBuf;
 use std::time::Duration;
-
-use serde_json::{Map, Value, json};
 
 use warpcc_cache::OtherVersion;
 use warpcc_path_map::BASE;
@@ -23,7 +21,7 @@ const PROJECTS: usize = 5;
 const TOOLS: [&str; 6] = ["cudafe++", "cicc", "ptxas", "fatbinary", "nvlink", "host"];
 
 /// The counters of the shared caches.
-const REMOTE: [&str; 13] = [
+pub(super) const REMOTE: [&str; 13] = [
     "hits",
     "misses",
     "uploads",
@@ -40,10 +38,10 @@ const REMOTE: [&str; 13] = [
 ];
 
 /// The counter of misses under keys that only another version's records have.
-const OTHER_VERSION: &str = "record_other_version";
+pub(super) const OTHER_VERSION: &str = "record_other_version";
 
 /// The counters of the cluster, besides the steps that it ran.
-const EXECUTOR: [&str; 3] = ["errors", "bytes_up", "bytes_down"];
+pub(super) const EXECUTOR: [&str; 3] = ["errors", "bytes_up", "bytes_down"];
 
 /// The counters, and the size of the cache.
 #[derive(Debug, Clone, Default)]
@@ -79,14 +77,14 @@ pub struct Project {
 }
 
 /// How often one tool's results were found.
-struct Step<'a> {
-    tool: &'a str,
-    hits: u64,
-    misses: u64,
+pub(super) struct Step<'a> {
+    pub(super) tool: &'a str,
+    pub(super) hits: u64,
+    pub(super) misses: u64,
 }
 
 impl Stats {
-    fn count(&self, name: &str) -> u64 {
+    pub(super) fn count(&self, name: &str) -> u64 {
         self.counters.get(name).copied().unwrap_or(0)
     }
 
@@ -113,7 +111,7 @@ impl Stats {
     }
 
     /// The steps always shown, then any other that was counted.
-    fn steps(&self) -> Vec<Step<'_>> {
+    pub(super) fn steps(&self) -> Vec<Step<'_>> {
         let counted = self.counters.keys().filter_map(|name| {
             let rest = name.strip_prefix("steps.")?;
             rest.strip_suffix(".hits")
@@ -134,7 +132,7 @@ impl Stats {
     }
 
     /// The reasons for bypassed calls, the most frequent first.
-    fn reasons(&self) -> Vec<(&str, u64)> {
+    pub(super) fn reasons(&self) -> Vec<(&str, u64)> {
         let mut reasons: Vec<_> = self
             .counters
             .iter()
@@ -319,84 +317,6 @@ fn write_folders(stats: &Stats, out: &mut dyn Write) -> io::Result<()> {
     Ok(())
 }
 
-/// Writes the statistics as JSON. Every key is always there.
-pub fn write_json(stats: &Stats, out: &mut dyn Write) -> io::Result<()> {
-    let mut invocations = Map::new();
-    for name in [
-        "total",
-        "direct_hits",
-        "built",
-        "fallbacks",
-        "failed",
-        "passed",
-    ] {
-        invocations.insert(
-            name.into(),
-            stats.count(&format!("invocations.{name}")).into(),
-        );
-    }
-    let step = |step: Step<'_>| {
-        (
-            step.tool.to_owned(),
-            json!({ "hits": step.hits, "misses": step.misses }),
-        )
-    };
-    let steps: Map<String, Value> = stats.steps().into_iter().map(step).collect();
-    let reasons: Map<String, Value> = stats
-        .reasons()
-        .into_iter()
-        .map(|(text, count)| (text.into(), count.into()))
-        .collect();
-    let projects: Vec<Value> = stats
-        .projects
-        .iter()
-        .map(|project| {
-            json!({
-                "directory": project.folder.display().to_string(),
-                "calls": project.calls,
-                "direct_hits": project.direct_hits,
-                "saved_seconds": project.saved.as_secs_f64(),
-            })
-        })
-        .collect();
-    let away = |name: &str| stats.count(&format!("executor.{name}"));
-    let remote: Map<String, Value> = REMOTE
-        .into_iter()
-        .map(|name| {
-            // Here caches and the cluster count together.
-            let both = stats
-                .count(&format!("remote.{name}"))
-                .saturating_add(away(name));
-            (name.into(), both.into())
-        })
-        .collect();
-    let executor: Map<String, Value> = EXECUTOR
-        .into_iter()
-        .map(|name| (name.into(), away(name).into()))
-        .collect();
-    let folder =
-        |v: &OtherVersion| json!({ "name": v.folder, "bytes": v.bytes, "entries": v.entries });
-    let other_versions: Vec<Value> = stats.other_versions.iter().map(folder).collect();
-    let all = json!({
-        "saved_seconds": stats.saved.as_secs_f64(),
-        "spent_seconds": stats.spent.map(|spent| spent.as_secs_f64()),
-        "projects": projects,
-        "invocations": invocations,
-        "steps": steps,
-        "fallback_reasons": reasons,
-        "base_dir": { "would_share": stats.count(WOULD_SHARE) },
-        "remote": remote,
-        "executor": executor,
-        "cache": { "bytes": stats.cache_bytes, "entries": stats.cache_entries },
-        "other_versions": {
-            "misses": stats.count(OTHER_VERSION),
-            "folders": other_versions,
-        },
-    });
-    serde_json::to_writer_pretty(&mut *out, &all)?;
-    writeln!(out)
-}
-
 fn percent(part: u64, whole: u64) -> String {
     if whole == 0 {
         return "-".to_owned();
@@ -411,6 +331,7 @@ fn counted(number: u64, one: &str, many: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::json::write_json;
     use super::*;
     use crate::commands::output::text_of;
 
