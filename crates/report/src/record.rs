@@ -236,6 +236,12 @@ impl Task {
 }
 
 impl InvocationRecord {
+    /// Whether the command line is not remembered whole.
+    pub fn args_are_cut(&self) -> bool {
+        let kept: usize = self.args.iter().map(String::len).sum();
+        kept > COMMAND_KEPT
+    }
+
     /// Cuts what makes a record long without making it more telling.
     pub(crate) fn shorten(&mut self) {
         let mut left = COMMAND_KEPT;

@@ -8,6 +8,7 @@ use std::ffi::OsString;
 use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::commands::cache::{self, CacheCommand};
+use crate::commands::compile_commands::{self, CompileCommandsArgs};
 use crate::commands::completions::{self, CompletionsArgs};
 use crate::commands::config::{self as config_command, ConfigArgs};
 use crate::commands::doctor::{self, DoctorArgs};
@@ -95,6 +96,8 @@ enum Command {
     Setup(SetupArgs),
     /// Make a toolkit folder whose nvcc is warpcc, for programs that only take $CUDA_HOME/bin/nvcc
     Shim(ShimArgs),
+    /// Write the compilation database from which clangd reads CUDA sources
+    CompileCommands(CompileCommandsArgs),
     /// Print a completion script for a shell
     Completions(CompletionsArgs),
     /// Write manual pages
@@ -140,6 +143,7 @@ pub fn run(args: &[OsString], context: ProcessContext) -> anyhow::Result<i32> {
         Command::Run(args) => run::run(&args, &config()?, context),
         Command::Explain(args) => explain::run(&args, &config()?, context),
         Command::Shim(args) => shim::run(&args, &config()?, &context),
+        Command::CompileCommands(args) => compile_commands::run(&args, &config()?, &context),
         Command::Stats(args) => stats::run(&args, &config()?),
         Command::Report(args) => report::run(&args, &config()?),
         Command::Monitor(args) => monitor::run(&args, &config()?),

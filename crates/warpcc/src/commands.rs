@@ -4,6 +4,7 @@
 //! command is named after is shared by several. A call of nvcc uses none of this.
 
 pub mod cache;
+pub mod compile_commands;
 pub mod completions;
 pub mod config;
 pub mod doctor;

@@ -3,7 +3,7 @@
 use std::ffi::OsStr;
 
 /// Subcommands, and the other words that clap answers. Every other word is a compiler.
-pub const OWN_WORDS: [&str; 22] = [
+pub const OWN_WORDS: [&str; 23] = [
     "run",
     "stats",
     "report",
@@ -19,6 +19,7 @@ pub const OWN_WORDS: [&str; 22] = [
     "rtc",
     "setup",
     "shim",
+    "compile-commands",
     "completions",
     "man",
     "help",

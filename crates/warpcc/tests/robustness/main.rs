@@ -9,6 +9,7 @@ mod budget;
 mod callers;
 mod cgroup;
 mod ci;
+mod clangd;
 mod clones;
 mod cmake;
 mod crowds;
