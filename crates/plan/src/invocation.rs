@@ -320,6 +320,7 @@ mod tests {
     fn left_to_nvcc() {
         assert_eq!(parse("-E a.cu").expect("parses").plain, Some("-E"));
         assert_eq!(parse("--version").expect("parses").plain, Some("--version"));
+        assert_eq!(parse("-?").expect("parses").plain, Some("--help"));
         assert_eq!(
             parse("-c a.cu -time x").expect("parses").plain,
             Some("-time")

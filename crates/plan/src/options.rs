@@ -386,6 +386,7 @@ pub const TABLE: &[Row] = &[
     row("gpu-architecture", "arch", Takes::One, Effect::Architecture),
     row("gpu-code", "code", Takes::List, Effect::Architecture),
     row("help", "h", Takes::Nothing, Effect::Plain("--help")),
+    row("help", "?", Takes::Nothing, Effect::Plain("--help")),
     row(
         "host-linker-script",
         "hls",

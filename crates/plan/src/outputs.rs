@@ -89,6 +89,20 @@ impl Invocation {
         }
     }
 
+    /// The names that the file of `-fdevice-time-trace` may have; none without it. 13.0 adds an ending to every name, 13.5 to
+    /// a name without it.
+    pub fn time_trace_names(&self) -> Vec<String> {
+        match (self.value_of("fdevice-time-trace"), &self.output) {
+            (None, _) => Vec::new(),
+            (Some("-"), Some(output)) => vec![format!("{output}.json")],
+            (Some("-"), None) => vec!["trace.json".to_owned()],
+            (Some(name), _) if name.ends_with(".json") => {
+                vec![name.to_owned(), format!("{name}.json")]
+            }
+            (Some(name), _) => vec![format!("{name}.json")],
+        }
+    }
+
     /// The folder in which `-keep` leaves intermediate files, whose names are in the plan; `None` without it.
     pub fn kept_folder(&self) -> Option<&str> {
         let named = self.value_of("keep-dir").unwrap_or("");
@@ -237,6 +251,22 @@ mod tests {
             ("-MMD -c a.cu c.cpp n.s o.o", "a.o c.o n.o a.d c.d n.d"),
         ] {
             assert_eq!(names(line), expected, "{line}");
+        }
+    }
+
+    #[test]
+    fn names_of_time_traces() {
+        // As 13.5 and 13.0 name them.
+        for (line, expected) in [
+            ("-c a.cu -o a.o", ""),
+            ("-fdevice-time-trace - -c a.cu -o a.o", "a.o.json"),
+            ("-fdevice-time-trace=- -c a.cu", "trace.json"),
+            ("--fdevice-time-trace t -c a.cu", "t.json"),
+            ("-fdevice-time-trace t.json -c a.cu", "t.json t.json.json"),
+        ] {
+            let args: Vec<String> = line.split(' ').map(str::to_owned).collect();
+            let invocation = Invocation::parse(&args, "", "", &|_| None).expect("parses");
+            assert_eq!(invocation.time_trace_names().join(" "), expected, "{line}");
         }
     }
 

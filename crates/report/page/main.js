@@ -82,6 +82,9 @@ function figures(parent, model) {
     if (share !== null && share !== undefined) box.append(el('div', { class: 'meter', 'aria-hidden': true }, el('i', { style: { width: `${Math.min(100, 100 * share).toFixed(1)}%` } })));
     parent.append(box);
   };
+  if (f.avoidedShare !== null) {
+    figure('Compiler time avoided', `${f.bypassed ? '≤ ' : ''}${Math.floor(100 * f.avoidedShare)}%`, f.bypassed ? `without ${many(f.bypassed, 'bypassed call', 'bypassed calls')}` : `${seconds(f.savedUs)} of ${seconds(f.savedUs + f.cpuUs)}`, f.avoidedShare, 'Of the CPU time that the build takes without a cache');
+  }
   figure('Wall time', seconds(meta.wallUs), `${many(model.callCount, 'call', 'calls')}${f.failed ? `, ${number(f.failed)} failed` : ''}`);
   figure('CPU time', seconds(f.cpuUs), `${percent(f.systemUs, f.cpuUs)} in the system`);
   figure('Tasks at once', f.meanRunning.toFixed(1), meta.slots ? `of ${meta.slots}, on average` : 'on average', meta.slots ? f.meanRunning / meta.slots : null);

@@ -3,6 +3,7 @@
 
 pub mod build;
 pub mod build_id;
+pub mod device_trace;
 pub mod doctor;
 pub mod history;
 pub mod json;

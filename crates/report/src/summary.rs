@@ -45,6 +45,9 @@ pub struct Summary {
     /// The processor time that the cached steps took when they ran.
     #[serde(rename = "saved_s", serialize_with = "crate::seconds::serialize")]
     pub saved: Duration,
+    /// The share of compiler time that the cache avoided: what its results took when they were made, of that and what the
+    /// other tasks took. An upper limit where calls were bypassed, whose time is not known. `None` if nothing is measured.
+    pub avoided_share: Option<f64>,
     /// How the calls ended.
     pub calls: Calls,
     /// The largest budget that any call had.
@@ -93,6 +96,10 @@ impl Summary {
         let sum = |times: &mut dyn Iterator<Item = Duration>| {
             times.fold(Duration::ZERO, Duration::saturating_add)
         };
+        let user = sum(&mut ran().map(|(_, _, task)| task.user));
+        let system = sum(&mut ran().map(|(_, _, task)| task.system));
+        let saved = sum(&mut build.calls.iter().map(hits::saved));
+        let whole = sum(&mut [saved, user, system].into_iter()).as_secs_f64();
         let load = load::measure(build);
         let architectures = costs::architectures(build);
         Self {
@@ -101,9 +108,10 @@ impl Summary {
             host: build.host.clone(),
             started_unix_ns: build.started_unix_ns,
             wall: build.wall,
-            user: sum(&mut ran().map(|(_, _, task)| task.user)),
-            system: sum(&mut ran().map(|(_, _, task)| task.system)),
-            saved: sum(&mut build.calls.iter().map(hits::saved)),
+            user,
+            system,
+            saved,
+            avoided_share: (whole > 0.0).then(|| saved.as_secs_f64() / whole),
             calls: calls(build),
             budget: build.budget,
             critical: critical::find_path(build),
@@ -139,4 +147,43 @@ fn calls(build: &Build) -> Calls {
         } += 1;
     }
     calls
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::InvocationRecord;
+    use crate::record::{Task, TaskEnd};
+
+    fn task(state: TaskEnd, saved: u64, user: u64) -> Task {
+        Task {
+            state,
+            saved: Duration::from_secs(saved),
+            user: Duration::from_secs(user),
+            ..Task::default()
+        }
+    }
+
+    #[test]
+    fn half_of_the_seconds_avoided_is_a_share_of_one_half() {
+        let hit = InvocationRecord {
+            outcome: CallOutcome::DirectHit,
+            saved: Duration::from_secs(3),
+            ..InvocationRecord::default()
+        };
+        // A miss, of which one step was found.
+        let partial = InvocationRecord {
+            tasks: vec![task(TaskEnd::Hit, 1, 0), task(TaskEnd::Ran, 0, 4)],
+            ..InvocationRecord::default()
+        };
+        let share =
+            |records: Vec<InvocationRecord>| Summary::compute(&Build::new(records)).avoided_share;
+        assert_eq!(share(vec![hit.clone(), partial]), Some(0.5));
+        assert_eq!(share(vec![hit]), Some(1.0));
+        let bypassed = InvocationRecord {
+            outcome: CallOutcome::Passed,
+            ..InvocationRecord::default()
+        };
+        assert_eq!(share(vec![bypassed]), None);
+    }
 }

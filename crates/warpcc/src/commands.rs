@@ -24,6 +24,7 @@ pub mod version;
 pub mod why;
 
 mod advice;
+mod avoided;
 mod binary_errors;
 mod build_timeline;
 mod graph;

@@ -213,6 +213,8 @@ fn figures(summary: &Summary) -> Value {
         "cpuUs": micros(summary.cpu()),
         "systemUs": micros(summary.system),
         "savedUs": micros(summary.saved),
+        "avoidedShare": summary.avoided_share,
+        "bypassed": summary.calls.fallbacks,
         "meanRunning": summary.load.mean_running,
         "fullUs": micros(summary.load.full),
         "tailUs": micros(summary.load.tail),

@@ -1,6 +1,7 @@
 //! `warpcc report`: which build to report, and in which form.
 
 mod args;
+mod device_trace;
 mod print;
 
 use anyhow::{Context, bail};
@@ -43,6 +44,14 @@ pub fn run(args: &ReportArgs, config: &Config) -> anyhow::Result<i32> {
         ));
     }
     let build = Build::new(found.records);
+    if args.device_trace {
+        let traces = device_trace::of_build(&build)?;
+        output::print(|out| match args.json {
+            true => device_trace::write_json(&traces, out),
+            false => device_trace::write_text(&traces, out),
+        })?;
+        return Ok(0);
+    }
     let summary = Summary::compute(&build);
     if let Some(path) = &args.output {
         write_file(path, |out| {

@@ -13,6 +13,7 @@ mod clangd;
 mod clones;
 mod cmake;
 mod crowds;
+mod figures;
 mod insight;
 mod jobserver;
 mod kills;

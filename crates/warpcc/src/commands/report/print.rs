@@ -9,6 +9,7 @@ use warpcc_report::history::Remembered;
 use warpcc_report::monitor::harmless;
 use warpcc_report::summary::{Segment, SegmentKind};
 
+use crate::commands::avoided;
 use crate::config::format_bytes;
 use crate::seconds::{format_ago, format_seconds};
 
@@ -34,6 +35,10 @@ pub fn write_text(summary: &Summary, out: &mut dyn Write) -> io::Result<()> {
     }
     writeln!(out, "\n")?;
     let calls = &summary.calls;
+    let bypassed = u64::try_from(calls.fallbacks).unwrap_or(u64::MAX);
+    if let Some(avoided) = avoided::sentence(summary.saved, summary.cpu(), bypassed) {
+        writeln!(out, "{avoided}\n")?;
+    }
     row(
         out,
         "wall time",

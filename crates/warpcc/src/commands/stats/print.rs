@@ -11,6 +11,7 @@ use warpcc_report::monitor::harmless;
 
 use crate::call_record::WOULD_SHARE;
 use crate::commands::advice::advice;
+use crate::commands::avoided;
 use crate::config::format_bytes;
 use crate::seconds::format_seconds;
 
@@ -88,26 +89,9 @@ impl Stats {
         self.counters.get(name).copied().unwrap_or(0)
     }
 
-    /// The compiler time that was avoided, as a share of the time without a cache, with both times. Bypassed calls are left
-    /// out, since they are not measured.
+    /// The compiler time that was avoided, as a share of the time without a cache.
     pub fn avoided(&self) -> Option<String> {
-        let whole = self.saved.checked_add(self.spent?)?;
-        if whole.is_zero() {
-            return None;
-        }
-        let micros = |time: Duration| u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
-        let share = percent(micros(self.saved), micros(whole));
-        let (saved, whole) = (format_seconds(self.saved), format_seconds(whole));
-        let unknown = match self.count("invocations.fallbacks") {
-            0 => String::new(),
-            calls => format!(
-                ", without {} of unknown time",
-                counted(calls, "bypassed call", "bypassed calls")
-            ),
-        };
-        Some(format!(
-            "{share} of compiler time avoided: {saved} of {whole}{unknown}"
-        ))
+        avoided::sentence(self.saved, self.spent?, self.count("invocations.fallbacks"))
     }
 
     /// The steps always shown, then any other that was counted.
