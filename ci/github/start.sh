@@ -10,8 +10,12 @@ echo "$venv/bin" >> "$GITHUB_PATH"
     echo "WARPCC_MAX_SIZE=$MAX_SIZE"
     echo "CMAKE_CUDA_COMPILER_LAUNCHER=warpcc"
     echo "PYTORCH_NVCC=warpcc nvcc"
+    # A cache that the job names itself is nearer.
+    if [ "$CACHE" = bundles ]; then
+        echo "WARPCC_REMOTE=${WARPCC_REMOTE:+$WARPCC_REMOTE }ghac://${KEY//[^A-Za-z0-9._-]/_}"
+    fi
     # Nobody has reviewed the code of a pull request yet: shared caches get nothing from it.
     case "$GITHUB_EVENT_NAME" in pull_request*) echo "WARPCC_REMOTE_READONLY=1" ;; esac
 } >> "$GITHUB_ENV"
-# The counters came with the cache; those of this run are wanted.
+# The counters may have come with the cache; those of this run are wanted.
 WARPCC_DIR="$RUNNER_TEMP/warpcc" "$venv/bin/warpcc" stats --zero > "$RUNNER_TEMP/warpcc-before.txt"

@@ -20,7 +20,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         return Err("usage: small_blobs URL COUNT BYTES".into());
     };
     let (count, bytes) = (count.parse::<usize>()?, bytes.parse::<usize>()?);
-    let server = AnyBackend::new(&Layer::at(url)?)?;
+    let server = AnyBackend::new(&Layer::at(url)?, None)?;
     let together = journey(&server, blobs(0, count, bytes)).await?;
     let mut alone = [0.0; 4];
     for blob in blobs(count, count.div_ceil(10), bytes) {

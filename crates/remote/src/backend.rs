@@ -60,4 +60,9 @@ pub trait Backend {
         &self,
         blobs: &[(Digest, UploadSource)],
     ) -> impl Future<Output = Result<(), RemoteError>> + Send;
+
+    /// Whether the server will soon forget what is under `key`, if nobody uploads it again.
+    fn is_aging(&self, _key: &Key) -> bool {
+        false
+    }
 }

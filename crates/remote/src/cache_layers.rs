@@ -10,6 +10,7 @@ use tokio::runtime::Runtime;
 use tokio::sync::Mutex;
 use warpcc_cache::{DiskStore, Key, Level, Upstream, Wanted};
 
+use crate::backend::Backend;
 use crate::backend_kind::AnyBackend;
 use crate::circuit_breaker::{CircuitBreakers, Direction};
 use crate::error::RemoteError;
@@ -114,7 +115,7 @@ impl<'a> CacheLayers<'a> {
         let client = || {
             Ok(Arc::new(Client {
                 trust: Trust::new(&server.layer.signatures)?,
-                backend: AnyBackend::new(&server.layer)?,
+                backend: AnyBackend::new(&server.layer, Some(store.root()))?,
             }))
         };
         let made = server.client.get_or_init(|| {
@@ -176,6 +177,11 @@ impl<'a> CacheLayers<'a> {
                 let failed = server.off.load(Ordering::Relaxed);
                 if !failed && !server.well.swap(true, Ordering::Relaxed) {
                     self.breakers.reset(&server.layer, Direction::Reading);
+                }
+                if let Fetched::Stored(_) = fetched
+                    && client.backend.is_aging(wanted.key)
+                {
+                    self.note(std::slice::from_ref(server), wanted.level, wanted.key);
                 }
                 let id = server.layer.id();
                 let (what, bytes) = match fetched {

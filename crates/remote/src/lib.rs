@@ -11,6 +11,7 @@ pub mod cache_layers;
 mod deadline;
 mod download;
 pub mod execute;
+mod github;
 pub mod grpc;
 pub mod http;
 pub mod keys;

@@ -41,7 +41,7 @@ pub fn ping(layer: &Layer, limit: Duration) -> Result<Answer, RemoteError> {
 
 async fn ask(layer: &Layer) -> Result<Answer, RemoteError> {
     let trust = Trust::new(&layer.signatures)?;
-    let backend = AnyBackend::new(layer)?;
+    let backend = AnyBackend::new(layer, None)?;
     let clock = Instant::now();
     let says = backend.describe().await?;
     let first = clock.elapsed();
@@ -75,6 +75,9 @@ async fn write(backend: &AnyBackend, trust: &Trust) -> Result<Option<String>, Re
     // Without the key that signs nothing would be uploaded.
     let signer = trust.signer().await?;
     let warning = signer.and_then(|signer| signer.warning.clone());
+    if let AnyBackend::Github(github) = backend {
+        return github.may_write().await.map(|()| warning);
+    }
     let blob = Digest::of_bytes(PROBE);
     let key = Key(blob.hash);
     let bytes = UploadSource::Bytes(PROBE.to_vec());

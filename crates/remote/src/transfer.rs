@@ -215,7 +215,7 @@ pub async fn push(
         Err(RemoteError::Answer { .. } | RemoteError::WrongBytes { .. }) => Vec::new(),
         Err(fault) => return Err(fault),
     };
-    if nothing_missing && are_among(&theirs, &merged) {
+    if nothing_missing && are_among(&theirs, &merged) && !backend.is_aging(key) {
         return Ok(Pushed::Unchanged);
     }
     let rest = theirs.into_iter();

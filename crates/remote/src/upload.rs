@@ -65,6 +65,10 @@ async fn upload_to_layer(
         server: layer.shown(),
         ..UploadReport::default()
     };
+    if mode == UploadMode::Background && layer.uploads_at_end() {
+        report.waiting = queue.entries(layer).len();
+        return report;
+    }
     if let Some(why) = forbidden(layer, store) {
         report.waiting = queue.entries(layer).len();
         report.why = Some(why);
@@ -95,6 +99,10 @@ async fn upload_to_layer(
             Ok(Ok(())) => breakers.reset(layer, Direction::Writing),
             Ok(Err(fault)) => {
                 store.count(&[("remote.errors", 1)]);
+                if let RemoteError::Busy { .. } = fault {
+                    let waiting = queue.entries(layer).len();
+                    store.count(&[("remote.rate_limited", waiting as u64)]);
+                }
                 if !matches!(fault, RemoteError::Local { .. }) {
                     breakers.trip(layer, Direction::Writing, &fault.to_string(), false);
                 }
@@ -132,7 +140,7 @@ async fn upload_queued(
     report: &mut UploadReport,
 ) -> Result<(), RemoteError> {
     use futures_util::{StreamExt, stream};
-    let backend = AnyBackend::new(layer)?;
+    let backend = AnyBackend::new(layer, Some(store.root()))?.for_uploads();
     let server = layer.shown();
     let trust = Trust::new(&layer.signatures)?;
     // Without the key nothing is uploaded.
@@ -149,15 +157,50 @@ async fn upload_queued(
         let pushed = transfer::push(peer, store, entry.level, &entry.key).await;
         (entry, pushed)
     };
-    let mut put = Vec::new();
+    let mut published = Published::default();
+    let mut done = Vec::new();
     let mut all =
         stream::iter(queue.entries(layer).into_iter().map(push)).buffer_unordered(AT_ONCE);
     while let Some((entry, pushed)) = all.next().await {
         match pushed {
-            Ok(Pushed::Put(bytes)) => {
+            Ok(pushed) => done.push((entry, pushed)),
+            // What the store has lost nobody can upload.
+            Err(RemoteError::Local { .. }) => {
+                store.count(&[("remote.errors", 1)]);
+                queue.remove(layer, &entry);
+            }
+            Err(fault) => return Err(fault),
+        }
+        if backend.should_publish().await {
+            backend.publish().await?;
+            published.add(done.drain(..), (layer, store, queue), report);
+        }
+    }
+    drop(all);
+    backend.publish().await?;
+    published.add(done.drain(..), (layer, store, queue), report);
+    if !backend.can_be_replaced() {
+        return Ok(());
+    }
+    restore_replaced(peer, store, published.0).await
+}
+
+/// Results that others see from here on.
+#[derive(Default)]
+struct Published(Vec<(Level, Key)>);
+
+impl Published {
+    fn add(
+        &mut self,
+        done: impl Iterator<Item = (QueuedUpload, Pushed)>,
+        (layer, store, queue): (&Layer, &DiskStore, &UploadQueue),
+        report: &mut UploadReport,
+    ) {
+        for (entry, pushed) in done {
+            if let Pushed::Put(bytes) = pushed {
                 report.uploaded += 1;
                 report.bytes += bytes;
-                put.push((entry.level, entry.key));
+                self.0.push((entry.level, entry.key));
                 let id = layer.id();
                 store.count(&[
                     ("remote.uploads", 1),
@@ -166,15 +209,9 @@ async fn upload_queued(
                     (&format!("remote_server.{id}.bytes_up"), bytes),
                 ]);
             }
-            Ok(Pushed::Unchanged) => {}
-            // What the store has lost nobody can upload.
-            Err(RemoteError::Local { .. }) => store.count(&[("remote.errors", 1)]),
-            Err(fault) => return Err(fault),
+            queue.remove(layer, &entry);
         }
-        queue.remove(layer, &entry);
     }
-    drop(all);
-    restore_replaced(peer, store, put).await
 }
 
 /// Looks whether results that were put a moment ago are still there, and puts again what others replaced meanwhile: no

@@ -38,6 +38,14 @@ pub enum RemoteError {
         /// Its words, or what is wrong with them.
         why: String,
     },
+    /// It takes nothing more for a while.
+    #[error("{server} takes no more for {seconds} s: too much was uploaded to it (429)")]
+    Busy {
+        /// The server, without credentials.
+        server: String,
+        /// How long.
+        seconds: u64,
+    },
     /// The bytes are not those of the digest.
     #[error("{server} sent bytes that do not match the digest {digest}")]
     WrongBytes {

@@ -75,6 +75,8 @@ pub enum Scheme {
     Http,
     /// An object store, by OpenDAL's name of it.
     Object(&'static str),
+    /// GitHub Actions' cache.
+    Github,
 }
 
 const SCHEMES: [(&str, Scheme); 16] = [
@@ -91,7 +93,7 @@ const SCHEMES: [(&str, Scheme); 16] = [
     ("memcached", Scheme::Object("memcached")),
     ("webdav", Scheme::Object("webdav")),
     ("webdavs", Scheme::Object("webdav")),
-    ("ghac", Scheme::Object("ghac")),
+    ("ghac", Scheme::Github),
     ("file", Scheme::Object("fs")),
     ("fs", Scheme::Object("fs")),
 ];
@@ -107,6 +109,7 @@ impl Layer {
     ) -> Result<Self, LayerError> {
         let mut parts = text.split('|');
         let mut layer = Self::at(parts.next().unwrap_or_default())?;
+        layer.complete(variable);
         for part in parts.filter(|part| !part.is_empty()) {
             let (name, value) = part.split_once('=').unwrap_or((part, "true"));
             layer.set(name, value, variable)?;
@@ -141,11 +144,31 @@ impl Layer {
                 "is not a supported kind of shared cache: use grpc, http, s3, gcs, azblob, redis, memcached, webdav, ghac or file",
             ));
         }
-        let needs_host = !matches!(layer.scheme(), Some(Scheme::Object("fs" | "ghac")));
+        let needs_host = !matches!(layer.scheme(), Some(Scheme::Object("fs") | Scheme::Github));
         if needs_host && layer.url.host_str().is_none_or(str::is_empty) {
             return Err(refuse("has no host name"));
         }
         Ok(layer)
+    }
+
+    /// Adds what a runner of GitHub's tells its actions about the cache service.
+    fn complete(&mut self, variable: &dyn Fn(&str) -> Option<String>) {
+        if self.scheme() != Some(Scheme::Github) {
+            return;
+        }
+        if self.url.query().is_none()
+            && let Some(service) = variable("ACTIONS_RESULTS_URL")
+        {
+            let mut pairs = self.url.query_pairs_mut();
+            pairs.append_pair("service", &service);
+        }
+        let token = variable("ACTIONS_RUNTIME_TOKEN");
+        self.auth.token = token.map(|token| Origin::Given(Secret::new(&token)));
+    }
+
+    /// Whether what a job has for it goes up in few pieces when the job ends, not beside the build.
+    pub fn uploads_at_end(&self) -> bool {
+        self.scheme() == Some(Scheme::Github)
     }
 
     /// Sets one thing by its name in the settings file.

@@ -39,6 +39,7 @@ impl SharedCaches {
         self.noted.load(Ordering::Relaxed)
             && self.layers.iter().any(|layer| {
                 layer.access == Access::ReadWrite
+                    && !layer.uploads_at_end()
                     && self.breakers.pause(layer, Direction::Writing).is_none()
                     && self.breakers.pause(layer, Direction::Reading).is_none()
                     && self.queue.has_entries(layer)
@@ -46,12 +47,13 @@ impl SharedCaches {
             })
     }
 
-    /// Whether something waits to be uploaded.
+    /// Whether something waits to be uploaded beside a program's own work.
     pub fn waits(&self) -> bool {
         let waits = |layer: &Layer| !self.queue.entries(layer).is_empty();
+        let uploads = |layer: &Layer| layer.access == Access::ReadWrite && !layer.uploads_at_end();
         self.layers
             .iter()
-            .any(|layer| layer.access == Access::ReadWrite && waits(layer))
+            .any(|layer| uploads(layer) && waits(layer))
     }
 
     /// Without the program no server can be asked: all are paused, so that a build warns once.

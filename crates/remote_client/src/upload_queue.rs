@@ -63,8 +63,8 @@ impl UploadQueue {
         }
     }
 
-    /// Notes that those of `layers` that take results are to have what is under `key`. Whether something was noted: an
-    /// upload that cannot be noted is one less.
+    /// Notes that those of `layers` that take results are to have what is under `key`. Whether something was noted that an
+    /// uploader should do beside the build: an upload that cannot be noted is one less.
     pub fn enqueue<'l>(
         &self,
         layers: impl IntoIterator<Item = &'l Layer>,
@@ -73,7 +73,8 @@ impl UploadQueue {
     ) -> bool {
         let mut noted = false;
         for layer in layers {
-            noted |= layer.access == Access::ReadWrite && self.add(layer, level, key).is_ok();
+            let added = layer.access == Access::ReadWrite && self.add(layer, level, key).is_ok();
+            noted |= added && !layer.uploads_at_end();
         }
         noted
     }

@@ -140,6 +140,7 @@ impl<'a> Cluster<'a> {
         let is_dead = match fault {
             RemoteError::Unreachable { .. }
             | RemoteError::TooSlow { .. }
+            | RemoteError::Busy { .. }
             | RemoteError::Refused { .. } => true,
             RemoteError::Answer { .. }
             | RemoteError::WrongBytes { .. }

@@ -78,7 +78,6 @@ pub fn operator(service: &str, layer: &Layer) -> opendal::Result<Operator> {
         "redis" => Operator::from_iter::<services::Redis>(options)?.finish(),
         "memcached" => Operator::from_iter::<services::Memcached>(options)?.finish(),
         "webdav" => Operator::from_iter::<services::Webdav>(options)?.finish(),
-        "ghac" => Operator::from_iter::<services::Ghac>(options)?.finish(),
         _ => Operator::from_iter::<services::Fs>(options)?.finish(),
     })
 }

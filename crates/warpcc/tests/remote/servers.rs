@@ -264,16 +264,6 @@ headers.update({'Authorization': f'SharedKey {name}:{sign}', 'Content-Length': '
 r.urlopen(r.Request(url + '?restype=container', method='PUT', headers=headers))
 ";
 
-/// A stand-in of ours for GitHub's cache, the second version of its protocol: see the file.
-pub fn github(folder: &Path) -> Server {
-    let folder = fresh(folder);
-    let port = free_port();
-    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/remote/github_cache.py");
-    let mut command = Command::new("python3");
-    command.arg(file).arg(port.to_string());
-    start(command, port, &folder)
-}
-
 fn run_python(arguments: &[&str]) {
     let made = Command::new("python3").arg("-c").args(arguments).output();
     let made = made.expect("python3");

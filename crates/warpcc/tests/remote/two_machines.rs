@@ -3,6 +3,7 @@
 use crate::servers::{self, Certificate};
 use crate::signatures::{Keys, as_ci, as_reader, path};
 use crate::{ONE, Project, TWO};
+use warpcc_testkit::github_cache::GithubCache;
 use warpcc_testkit::{buildgrid, casd};
 
 /// The second machine runs no compiler: not for the same call, and not for a part of it.
@@ -163,15 +164,42 @@ fn through_webdav() {
 #[test]
 fn through_a_stand_in_of_githubs_cache() {
     let mut project = Project::new("remote-ghac");
-    let server = servers::github(&project.space.beside("github"));
-    let results = format!("http://127.0.0.1:{}/", server.port);
-    project.space.set_env("ACTIONS_CACHE_SERVICE_V2", "True");
-    project.space.set_env("ACTIONS_RESULTS_URL", &results);
-    project.space.set_env("ACTIONS_RUNTIME_TOKEN", "a-token");
-    project
-        .space
-        .set_env("GITHUB_SERVER_URL", "https://github.com");
-    one_call(&mut project, "ghac");
+    let service = GithubCache::start();
+    for (name, value) in service.variables() {
+        project.space.set_env(name, &value);
+    }
+    one_call(&mut project, "ghac://team");
+    // Call and steps went up together, and nothing before the job's last step.
+    let counts = service.counts();
+    assert_eq!(
+        ["create", "put"].map(|kind| counts[kind]),
+        [1, 1],
+        "{counts:?}"
+    );
+    let ping = project.space.warpcc_with(&["remote", "ping"]);
+    let text = String::from_utf8_lossy(&ping.stdout).into_owned();
+    assert!(text.contains("newest bundle 1"), "{text}");
+    assert!(!text.contains("a-token"), "{text}");
+}
+
+/// What the build of a repository sees whose limit is reached: nvcc's results, exit code 0, and words about it at the end.
+#[test]
+fn a_limit_of_githubs_cache_fails_no_build() {
+    let mut project = Project::new("remote-ghac-limit");
+    let service = GithubCache::start();
+    for (name, value) in service.variables() {
+        project.space.set_env(name, &value);
+    }
+    service.set(&serde_json::json!({ "limit": 0, "retry_after": 3600 }));
+    project.through("ghac");
+    project.on("first");
+    let build = project.space.agree(ONE);
+    let said = project.space.warpcc_with(&["remote", "upload"]);
+    let text = String::from_utf8_lossy(&said.stdout).into_owned();
+    assert!(said.code == 1 && text.contains("429"), "{text}");
+    assert!(remote_counters(&project)["rate_limited"].as_u64() > Some(0));
+    // The same machine goes on with its own cache.
+    project.like(ONE, &build).demand_no_compiler();
 }
 
 #[test]

@@ -58,7 +58,7 @@ fn upload(url: &str, machine: usize, begin: &Barrier) {
         .collect();
     let digests: Vec<Digest> = blobs.iter().map(|(digest, _)| *digest).collect();
     runtime.block_on(async {
-        let backend = AnyBackend::new(&layer).expect("a client");
+        let backend = AnyBackend::new(&layer, None).expect("a client");
         begin.wait();
         backend.write(&blobs).await.expect("uploaded");
         let missing = backend.missing(&digests).await.expect("an answer");

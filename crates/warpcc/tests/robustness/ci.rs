@@ -8,6 +8,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use warpcc_testkit::github_cache::GithubCache;
+
 use crate::skipped;
 use crate::space::{Program, TestSpace, finish};
 
@@ -119,13 +121,19 @@ fn steps(file: &str) -> Vec<Step> {
 }
 
 /// The state that GitHub keeps between the steps of one run.
-struct Run {
+struct Run<'a> {
     temporary: PathBuf,
     event: &'static str,
+    service: &'a GithubCache,
 }
 
-impl Run {
-    fn new(space: &mut TestSpace, name: &str, event: &'static str) -> Self {
+impl<'a> Run<'a> {
+    fn new(
+        space: &mut TestSpace,
+        name: &str,
+        event: &'static str,
+        service: &'a GithubCache,
+    ) -> Self {
         let temporary = space.beside(name);
         fs::create_dir_all(&temporary).expect("a folder");
         for (variable, file) in [
@@ -138,9 +146,17 @@ impl Run {
             space.set_env(variable, file.display().to_string().trim_end_matches('/'));
         }
         space.set_env("GITHUB_EVENT_NAME", event);
+        // Each job begins with what the runner sets.
+        for name in ["WARPCC_REMOTE", "WARPCC_REMOTE_READONLY"] {
+            space.unset_env(name);
+        }
         let action = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
         space.set_env("GITHUB_ACTION_PATH", &action.display().to_string());
-        Self { temporary, event }
+        Self {
+            temporary,
+            event,
+            service,
+        }
     }
 
     /// Sets the variables and the path that earlier steps left for later ones.
@@ -163,6 +179,14 @@ impl Run {
     fn step(&self, space: &mut TestSpace, step: &Step, saved: &Path) {
         let kept = self.temporary.join("warpcc");
         let (from, to) = match &step.text {
+            text if text.contains("actions/github-script@") => {
+                // What GitHub gives to actions is there for later steps.
+                for (name, value) in self.service.variables() {
+                    assert!(text.contains(name), "{text}");
+                    space.set_env(name, &value);
+                }
+                return;
+            }
             text if text.contains("actions/cache/restore@") => (saved, kept.as_path()),
             text if text.contains("actions/cache/save@") => (kept.as_path(), saved),
             _ => {
@@ -199,8 +223,17 @@ fn counts(space: &TestSpace) -> (i64, i64) {
 }
 
 #[test]
-fn the_github_action_restores_saves_and_sums_up() {
-    let Some(mut space) = job("ci-action") else {
+fn the_github_action_keeps_bundles() {
+    the_github_action_keeps("bundles", 3);
+}
+
+#[test]
+fn the_github_action_keeps_a_folder() {
+    the_github_action_keeps("folder", 4);
+}
+
+fn the_github_action_keeps(mode: &str, number_of_steps: usize) {
+    let Some(mut space) = job(&format!("ci-{mode}")) else {
         return;
     };
     let action = repository("action.yml");
@@ -208,11 +241,23 @@ fn the_github_action_restores_saves_and_sums_up() {
         action.contains(&format!("default: warpcc=={VERSION}\n")),
         "{action}"
     );
-    let steps = steps(&action);
-    assert_eq!(steps.len(), 4);
+    let is_done = |step: &Step| {
+        let (_, wanted) = step.text.split_once("inputs.cache == '").unzip();
+        wanted.is_none_or(|wanted| wanted.starts_with(mode))
+    };
+    let steps: Vec<Step> = steps(&action).into_iter().filter(is_done).collect();
+    assert_eq!(steps.len(), number_of_steps);
+    space.set_env("CACHE", mode);
+    build_three_times(&mut space, mode, &steps);
+}
+
+/// A push, a pull request that changes a file, and a push with the same change.
+fn build_three_times(space: &mut TestSpace, mode: &str, steps: &[Step]) {
+    let service = GithubCache::start();
     let saved = space.beside("saved");
     space.set_env("PACKAGE", &format!("warpcc=={VERSION}"));
     space.set_env("MAX_SIZE", "1G");
+    space.set_env("KEY", "Linux-X64-a job");
     let mut found = Vec::new();
     for (name, event) in [
         ("first", "push"),
@@ -223,20 +268,18 @@ fn the_github_action_restores_saves_and_sums_up() {
             space.write("two.cu", "__global__ void two(int *x) { *x += 22; }\n");
         }
         space.remove("build");
-        let run = Run::new(&mut space, name, event);
-        for step in steps
-            .iter()
-            .filter(|step| step.text.contains("phase == 'start'"))
-        {
-            run.step(&mut space, step, &saved);
+        let run = Run::new(space, name, event, &service);
+        let phase = |name: &str| {
+            let text = format!("phase == '{name}'");
+            steps.iter().filter(move |step| step.text.contains(&text))
+        };
+        for step in phase("start") {
+            run.step(space, step, &saved);
         }
-        shell(&space, "cmake -G Ninja -B build && cmake --build build");
-        found.push(counts(&space));
-        for step in steps
-            .iter()
-            .filter(|step| step.text.contains("phase == 'finish'"))
-        {
-            run.step(&mut space, step, &saved);
+        shell(space, "cmake -G Ninja -B build && cmake --build build");
+        found.push(counts(space));
+        for step in phase("finish") {
+            run.step(space, step, &saved);
         }
         let summary = fs::read_to_string(run.temporary.join("summary")).expect("the summary");
         assert!(summary.starts_with("### warpcc\n\n**"), "{summary}");
@@ -247,9 +290,15 @@ fn the_github_action_restores_saves_and_sums_up() {
             env.contains("WARPCC_REMOTE_READONLY=1"),
             event == "pull_request"
         );
+        assert_eq!(
+            env.contains("WARPCC_REMOTE=ghac://Linux-X64-a_job\n"),
+            mode == "bundles"
+        );
     }
     // The results of the pull request were not saved.
-    assert_eq!(found, [(2, 0), (1, 1), (1, 1)]);
+    assert_eq!(found, [(2, 0), (1, 1), (1, 1)], "{mode}");
+    let bundles = if mode == "bundles" { 2 } else { 0 };
+    assert_eq!(service.blobs().len(), bundles, "{mode}");
 }
 
 #[test]
@@ -258,10 +307,11 @@ fn the_lines_for_github_build_and_hit() {
         return;
     };
     let steps = steps(&printed(&space, "github"));
+    let service = GithubCache::start();
     let saved = space.beside("saved");
     for (name, expected) in [("first", (2, 0)), ("second", (0, 2))] {
         space.remove("build");
-        let run = Run::new(&mut space, name, "push");
+        let run = Run::new(&mut space, name, "push", &service);
         for step in &steps {
             run.step(&mut space, step, &saved);
         }

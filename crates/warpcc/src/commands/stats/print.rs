@@ -22,10 +22,11 @@ const PROJECTS: usize = 5;
 const TOOLS: [&str; 6] = ["cudafe++", "cicc", "ptxas", "fatbinary", "nvlink", "host"];
 
 /// The counters of the shared caches.
-pub(super) const REMOTE: [&str; 13] = [
+pub(super) const REMOTE: [&str; 14] = [
     "hits",
     "misses",
     "uploads",
+    "rate_limited",
     "errors",
     "wrong_bytes",
     "refused",
@@ -241,6 +242,13 @@ fn write_elsewhere(stats: &Stats, out: &mut dyn Write) -> io::Result<()> {
             format_bytes(remote("bytes_down")),
             format_bytes(remote("bytes_up"))
         )?;
+        let limited = remote("rate_limited");
+        if limited > 0 {
+            writeln!(
+                out,
+                "  not uploaded: {limited}, because the server takes no more for a while (429)"
+            )?;
+        }
         let rejected = [
             remote("unsigned"),
             remote("foreign"),

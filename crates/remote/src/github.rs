@@ -1,0 +1,261 @@
+//! GitHub Actions' cache: what a job made as one bundle, uploaded at the job's end, and read by ranges.
+//!
+//! GitHub takes 200 entries a minute for a whole repository, so an entry for each blob would lose most of them. A bundle
+//! is an entry with a number in its name, and takes three requests. Its index covers earlier bundles too. A reader asks for
+//! the newest one, and for those near it that its index does not know, because their jobs ran at the same time. Then it
+//! fetches parts of bundles as they are needed (`parts`), once for all processes of a job.
+//!
+//! A name is taken once and for ever, so of several jobs that end at once each gets a number of its own, and none
+//! replaces what another made. The reasons are in docs/design/remote.md.
+
+mod archive;
+mod index;
+mod load;
+mod parts;
+mod publish;
+mod service;
+
+use std::io::Write;
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use bazel_remote_apis::build::bazel::remote::execution::v2::ActionResult;
+use prost::Message;
+use warpcc_cache::{Digest, Key};
+
+use crate::action_result::LARGEST_RESULT;
+use crate::backend::{Backend, UploadSource};
+use crate::download::{Download, NewFile};
+use crate::error::RemoteError;
+use crate::settings::Layer;
+use archive::Archive;
+use index::{Index, Kind, Name, Place};
+use parts::Parts;
+use service::Service;
+
+/// The cache of one repository.
+pub struct Github {
+    service: Service,
+    /// Names begin with it.
+    prefix: String,
+    /// Where bundles are on this disk. Without it nothing is read.
+    parts: Option<Parts>,
+    view: Mutex<Option<Arc<Index>>>,
+    loading: tokio::sync::Mutex<()>,
+    archive: tokio::sync::Mutex<Option<Archive>>,
+    uploads: bool,
+}
+
+impl Github {
+    /// Does not reach out yet. `cache` is the cache's folder.
+    ///
+    /// # Errors
+    /// As [`Service::new`].
+    pub fn new(layer: &Layer, cache: Option<&Path>) -> Result<Self, RemoteError> {
+        let url = layer.url();
+        let place = format!("{}{}", url.host_str().unwrap_or_default(), url.path());
+        let plain = |c: char| {
+            if c.is_ascii_alphanumeric() || "-_.".contains(c) {
+                c
+            } else {
+                '_'
+            }
+        };
+        let place: String = place.trim_end_matches('/').chars().map(plain).collect();
+        let place = if place.is_empty() { "default" } else { &place };
+        let parts = cache.map(|cache| Parts::new(cache.join("bundles-v1").join(layer.id())));
+        Ok(Self {
+            service: Service::new(layer)?,
+            prefix: format!("warpcc:{}:", &place[..place.len().min(200)]),
+            parts,
+            view: Mutex::new(None),
+            loading: tokio::sync::Mutex::new(()),
+            archive: tokio::sync::Mutex::new(None),
+            uploads: false,
+        })
+    }
+
+    /// The same to upload: it asks what the newest bundle is, whatever is known.
+    #[must_use]
+    pub fn for_uploads(mut self) -> Self {
+        self.uploads = true;
+        self
+    }
+
+    /// The newest bundle, if the service answers.
+    ///
+    /// # Errors
+    /// As all requests.
+    pub async fn describe(&self) -> Result<String, RemoteError> {
+        let newest = self.service.find(&self.prefix).await?;
+        Ok(match newest.and_then(|found| self.number(&found.name)) {
+            Some(number) => format!("GitHub's cache, newest bundle {number}"),
+            None => "GitHub's cache, no bundle yet".to_owned(),
+        })
+    }
+
+    fn name(&self, number: u32) -> String {
+        format!("{}{number:08}", self.prefix)
+    }
+
+    fn number(&self, name: &str) -> Option<u32> {
+        let digits = name.strip_prefix(&self.prefix)?;
+        let number = digits.parse().ok()?;
+        (self.name(number) == name).then_some(number)
+    }
+
+    /// Hands on what is at `place`. False where it is not there any more.
+    async fn read(
+        &self,
+        place: &Place,
+        take: impl FnMut(&[u8]) -> Result<(), RemoteError> + Send,
+    ) -> Result<bool, RemoteError> {
+        let Some(parts) = &self.parts else {
+            return Ok(false);
+        };
+        let name = self.name(place.bundle);
+        let span = (place.at, place.packed);
+        parts
+            .read(&self.service, (place.bundle, &name), span, take)
+            .await
+    }
+
+    /// A bundle with other bytes than an index says is read no more, and what it had is uploaded again.
+    fn judge<T>(&self, place: &Place, done: Result<T, RemoteError>) -> Result<T, RemoteError> {
+        if let (Err(RemoteError::WrongBytes { .. } | RemoteError::Answer { .. }), Some(parts)) =
+            (&done, &self.parts)
+        {
+            parts.give_up(place.bundle);
+        }
+        done
+    }
+
+    async fn get_blob(&self, digest: &Digest, out: impl Write + Send) -> Result<bool, RemoteError> {
+        let view = self.view().await?;
+        let place = view.find(&(Kind::Blob, digest.hash));
+        let Some(place) = place.filter(|place| place.size == digest.size) else {
+            return Ok(false);
+        };
+        // zstd makes nothing much longer than it was.
+        if place.packed > digest.size + digest.size / 64 + 4096 {
+            return Err(self.service.odd("an index with a blob that is too long"));
+        }
+        let reading = async {
+            let mut download = Download::new(self.service.server(), digest, true, out)?;
+            if !self.read(&place, |piece| download.take(piece)).await? {
+                return Ok(false);
+            }
+            download.finish()?;
+            Ok(true)
+        };
+        let done = reading.await;
+        self.judge(&place, done)
+    }
+
+    /// Whether the newest bundles, or the one in the making, have it.
+    fn will_be_there(&self, view: &Index, making: Option<&Archive>, name: &Name) -> bool {
+        let stays = |place: Place| {
+            let gone = self
+                .parts
+                .as_ref()
+                .is_some_and(|parts| parts.is_gone(place.bundle));
+            !gone && !view.is_aging(place.bundle)
+        };
+        making.is_some_and(|archive| archive.has(name)) || view.find(name).is_some_and(stays)
+    }
+
+    /// The bundle in the making; none where there is no folder for it.
+    fn making<'a>(
+        &self,
+        slot: &'a mut Option<Archive>,
+    ) -> Result<Option<&'a mut Archive>, RemoteError> {
+        if let (None, Some(parts)) = (&slot, &self.parts) {
+            *slot = Some(Archive::create(parts.folder())?);
+        }
+        Ok(slot.as_mut())
+    }
+}
+
+impl Backend for Github {
+    async fn result(&self, key: &Key) -> Result<Option<ActionResult>, RemoteError> {
+        let view = self.view().await?;
+        let Some(place) = view.find(&(Kind::Result, key.0)) else {
+            return Ok(None);
+        };
+        if place.packed > LARGEST_RESULT as u64 {
+            return Err(self.service.odd(crate::action_result::TOO_LARGE));
+        }
+        let mut bytes = Vec::new();
+        let take = |piece: &[u8]| {
+            bytes.extend_from_slice(piece);
+            Ok(())
+        };
+        if !self.read(&place, take).await? {
+            return Ok(None);
+        }
+        let decoded = ActionResult::decode(&bytes[..]);
+        let odd = |_| {
+            self.service
+                .odd("a result that is not an ActionResult message")
+        };
+        self.judge(&place, decoded.map(Some).map_err(odd))
+    }
+
+    async fn put_result(&self, key: &Key, result: &ActionResult) -> Result<(), RemoteError> {
+        let mut slot = self.archive.lock().await;
+        match self.making(&mut slot)? {
+            Some(archive) => archive.add_result(key.0, &result.encode_to_vec()),
+            None => Ok(()),
+        }
+    }
+
+    async fn missing(&self, digests: &[Digest]) -> Result<Vec<Digest>, RemoteError> {
+        let view = self.view().await?;
+        let slot = self.archive.lock().await;
+        let there = |digest: &&Digest| {
+            !self.will_be_there(&view, slot.as_ref(), &(Kind::Blob, digest.hash))
+        };
+        Ok(digests.iter().filter(there).copied().collect())
+    }
+
+    async fn read_small(&self, digests: &[Digest]) -> Result<Vec<Option<Vec<u8>>>, RemoteError> {
+        let mut all = Vec::new();
+        for digest in digests {
+            let mut bytes = Vec::new();
+            let there = self.get_blob(digest, &mut bytes).await?;
+            all.push(there.then_some(bytes));
+        }
+        Ok(all)
+    }
+
+    async fn read_large(&self, digest: &Digest, to: &Path) -> Result<bool, RemoteError> {
+        let mut file = NewFile::create(to)?;
+        let there = self.get_blob(digest, file.out()).await?;
+        if there {
+            file.keep()?;
+        }
+        Ok(there)
+    }
+
+    async fn write(&self, blobs: &[(Digest, UploadSource)]) -> Result<(), RemoteError> {
+        let mut slot = self.archive.lock().await;
+        if let Some(archive) = self.making(&mut slot)? {
+            for (digest, source) in blobs {
+                archive.add_blob(digest.hash, digest.size, source)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn is_aging(&self, key: &Key) -> bool {
+        let view = lock(&self.view).clone();
+        view.is_some_and(|view| {
+            let place = view.find(&(Kind::Result, key.0));
+            place.is_some_and(|place| view.is_aging(place.bundle))
+        })
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,229 @@
+//! A bundle in the making: blobs and results one after the other in a file of ours, then the index, then the beginning that
+//! says where that is.
+//!
+//! ```text
+//! "warpccB1"  begin of the index: u64  its packed length: u64   blobs and results   the index as a zstd frame
+//! ```
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use super::index::{self, Index, Kind, Name, Place};
+use crate::action_result;
+use crate::backend::UploadSource;
+use crate::error::RemoteError;
+
+const MAGIC: &[u8; 8] = b"warpccB1";
+/// Bytes before the first blob.
+pub const BEGINNING: u64 = 24;
+/// A bundle that has so many bytes is given away, and another one begun.
+const FULL: u64 = 256 << 20;
+/// zstd's level: packed once, fetched often.
+const LEVEL: i32 = 3;
+/// A file of an uploader that is older is nobody's.
+const ABANDONED: Duration = Duration::from_secs(3600);
+/// Largest packed index that is taken.
+pub const LARGEST_INDEX: u64 = index::LARGEST as u64;
+
+/// The bundle.
+pub struct Archive {
+    file: File,
+    path: PathBuf,
+    length: u64,
+    places: BTreeMap<Name, Place>,
+}
+
+impl Archive {
+    /// An empty one in a new file of `folder`.
+    ///
+    /// # Errors
+    /// It cannot be made.
+    pub fn create(folder: &Path) -> Result<Self, RemoteError> {
+        sweep(folder);
+        let path = folder.join(format!(
+            "new-{}-{:x}",
+            std::process::id(),
+            fastrand::u64(..)
+        ));
+        let made = std::fs::create_dir_all(folder).and_then(|()| {
+            let mut file = File::options().write(true).create_new(true).open(&path)?;
+            file.write_all(&[0; BEGINNING as usize])?;
+            Ok(file)
+        });
+        let file = made.map_err(|error| at(&path, &error))?;
+        Ok(Self {
+            file,
+            path,
+            length: BEGINNING,
+            places: BTreeMap::new(),
+        })
+    }
+
+    /// Whether it has `name`.
+    pub fn has(&self, name: &Name) -> bool {
+        self.places.contains_key(name)
+    }
+
+    /// Whether nothing is in it.
+    pub fn is_empty(&self) -> bool {
+        self.places.is_empty()
+    }
+
+    /// Whether nothing more should go into it.
+    pub fn is_full(&self) -> bool {
+        self.length >= FULL
+    }
+
+    /// The file.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Adds a result as it is.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn add_result(&mut self, key: [u8; 32], bytes: &[u8]) -> Result<(), RemoteError> {
+        let begin = self.length;
+        self.append(bytes)?;
+        self.placed((Kind::Result, key), bytes.len() as u64, begin);
+        Ok(())
+    }
+
+    /// Adds a blob of `size` bytes as a zstd frame.
+    ///
+    /// # Errors
+    /// One of the files cannot be read or written.
+    pub fn add_blob(
+        &mut self,
+        hash: [u8; 32],
+        size: u64,
+        source: &UploadSource,
+    ) -> Result<(), RemoteError> {
+        if self.has(&(Kind::Blob, hash)) {
+            return Ok(());
+        }
+        let begin = self.length;
+        match source {
+            UploadSource::Bytes(bytes) => {
+                let packed = zstd::bulk::compress(bytes, LEVEL);
+                let packed = packed.map_err(|error| at(&self.path, &error))?;
+                self.append(&packed)?;
+            }
+            UploadSource::File(from) => {
+                let mut file = File::open(from).map_err(|error| at(from, &error))?;
+                let copied = zstd::stream::copy_encode(&mut file, &mut self.file, LEVEL)
+                    .and_then(|()| self.file.stream_position());
+                self.length = copied.map_err(|error| at(&self.path, &error))?;
+            }
+        }
+        self.placed((Kind::Blob, hash), size, begin);
+        Ok(())
+    }
+
+    fn append(&mut self, bytes: &[u8]) -> Result<(), RemoteError> {
+        let written = self
+            .file
+            .seek(SeekFrom::Start(self.length))
+            .and_then(|_| self.file.write_all(bytes));
+        written.map_err(|error| at(&self.path, &error))?;
+        self.length += bytes.len() as u64;
+        Ok(())
+    }
+
+    fn placed(&mut self, name: Name, size: u64, begin: u64) {
+        let place = Place {
+            size,
+            // Known when the name is taken.
+            bundle: 0,
+            at: begin,
+            packed: self.length - begin,
+        };
+        self.places.insert(name, place);
+    }
+
+    /// Finishes it as the bundle `number`: behind it comes what `before` knows too, where `keeps` says so. Gives the index.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn seal(
+        &mut self,
+        number: u32,
+        before: &Index,
+        keeps: impl Fn(u32) -> bool,
+    ) -> Result<Index, RemoteError> {
+        let old = before.rows().filter(|(_, place)| keeps(place.bundle));
+        let mut places: BTreeMap<Name, Place> = old.collect();
+        let here = |place: &Place| Place {
+            bundle: number,
+            ..*place
+        };
+        let ours = self.places.iter();
+        places.extend(ours.map(|(name, place)| (*name, here(place))));
+        let mut known = before.known.clone();
+        known.insert(number);
+        let index = Index::of(known, places);
+        let packed = zstd::bulk::compress(&index.bytes(), LEVEL);
+        let packed = packed.map_err(|error| at(&self.path, &error))?;
+        let end = self.length;
+        let mut beginning = MAGIC.to_vec();
+        beginning.extend_from_slice(&end.to_le_bytes());
+        beginning.extend_from_slice(&(packed.len() as u64).to_le_bytes());
+        let written = self
+            .file
+            .seek(SeekFrom::Start(end))
+            .and_then(|_| self.file.write_all(&packed))
+            // Of an index that was written before under another number.
+            .and_then(|()| self.file.set_len(end + packed.len() as u64))
+            .and_then(|()| self.file.seek(SeekFrom::Start(0)))
+            .and_then(|_| self.file.write_all(&beginning));
+        written.map_err(|error| at(&self.path, &error))?;
+        Ok(index)
+    }
+}
+
+impl Drop for Archive {
+    fn drop(&mut self) {
+        // What cannot be removed is swept later.
+        drop(std::fs::remove_file(&self.path));
+    }
+}
+
+/// Removes what uploaders left that were killed.
+fn sweep(folder: &Path) {
+    for file in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+        let is_new = file.file_name().to_string_lossy().starts_with("new-");
+        let changed = file.metadata().and_then(|metadata| metadata.modified());
+        let age = changed.ok().and_then(|changed| changed.elapsed().ok());
+        if is_new && age.is_some_and(|age| age > ABANDONED) {
+            drop(std::fs::remove_file(file.path()));
+        }
+    }
+}
+
+/// Where a bundle's index begins and how long it is, from the bundle's first bytes.
+pub fn index_place(beginning: &[u8]) -> Option<(u64, u64)> {
+    let rest = beginning.strip_prefix(MAGIC)?;
+    let (begin, rest) = rest.split_first_chunk::<8>()?;
+    let length = rest.first_chunk::<8>()?;
+    let (begin, length) = (u64::from_le_bytes(*begin), u64::from_le_bytes(*length));
+    (begin >= BEGINNING && length <= LARGEST_INDEX).then_some((begin, length))
+}
+
+/// The index in a bundle's last bytes, where it says of bundles what that one may: nothing of later ones.
+pub fn unpack_index(packed: &[u8], number: u32) -> Option<Index> {
+    let bytes = action_result::unpack(packed, index::LARGEST)?;
+    let index = Index::read(&bytes)?;
+    (index.newest() == number).then_some(index)
+}
+
+/// The error of a file.
+pub fn at(path: &Path, error: &std::io::Error) -> RemoteError {
+    RemoteError::Local {
+        path: path.display().to_string(),
+        why: error.to_string(),
+    }
+}

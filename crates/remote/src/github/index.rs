@@ -1,0 +1,267 @@
+//! The index of bundles: where in which bundle each result and blob is. Comes from others, so nothing in it is believed
+//! before it is checked.
+//!
+//! ```text
+//! "warpccI1"  number of bundles: u32   numbers of bundles: u32 each   rows, in the order of kind and name
+//! row         kind: u8, name: 32 bytes, length: u64, bundle: u32, begin: u64, packed length: u64
+//! ```
+//!
+//! Numbers are little-endian. An index covers the newest bundles, so that a reader needs one. It is looked up as it lies
+//! in memory: a process that asks for one result must not take the whole of it apart.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+const MAGIC: &[u8; 8] = b"warpccI1";
+const ROW: usize = 1 + NAME + 8 + 4 + 8 + 8;
+const NAME: usize = 32;
+/// Most bundles that an index speaks of.
+const MOST_BUNDLES: usize = 4 * WINDOW as usize;
+/// Most rows.
+const MOST_ROWS: usize = 400_000;
+/// Largest index.
+pub const LARGEST: usize = 12 + 4 * MOST_BUNDLES + ROW * MOST_ROWS;
+/// Bundles that are read, counted from the newest.
+pub const WINDOW: u32 = 32;
+/// From this age on what is used goes into a new bundle too, before its own falls out of the window.
+const AGING: u32 = WINDOW / 2;
+
+/// A kind of thing in a bundle.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Kind {
+    /// A serialized `ActionResult`, by its key.
+    Result,
+    /// A blob as a zstd frame, by its digest.
+    Blob,
+}
+
+/// What is looked up: the kind, and a key or the hash of a digest.
+pub type Name = (Kind, [u8; NAME]);
+
+/// Where something is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Place {
+    /// Length, unpacked.
+    pub size: u64,
+    /// The bundle's number.
+    pub bundle: u32,
+    /// Its first byte there.
+    pub at: u64,
+    /// Its bytes there.
+    pub packed: u64,
+}
+
+/// Where everything is.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Index {
+    /// The bundles whose own indexes are part of this one.
+    pub known: BTreeSet<u32>,
+    rows: Vec<u8>,
+}
+
+impl Index {
+    /// The newest bundle's number, 0 where there is none.
+    pub fn newest(&self) -> u32 {
+        self.known.last().copied().unwrap_or(0)
+    }
+
+    /// Where `name` is.
+    pub fn find(&self, name: &Name) -> Option<Place> {
+        let wanted = encode_name(name);
+        let (mut low, mut high) = (0, self.rows.len() / ROW);
+        while low < high {
+            let middle = low.midpoint(high);
+            let row = self.rows.get(middle * ROW..)?.get(..ROW)?;
+            match row[..=NAME].cmp(&wanted[..]) {
+                std::cmp::Ordering::Equal => return decode(row).map(|(_, place)| place),
+                std::cmp::Ordering::Less => low = middle + 1,
+                std::cmp::Ordering::Greater => high = middle,
+            }
+        }
+        None
+    }
+
+    /// Whether what is in `bundle` will soon be read no more.
+    pub fn is_aging(&self, bundle: u32) -> bool {
+        bundle.saturating_add(AGING) <= self.newest()
+    }
+
+    /// Everything, in order.
+    pub fn rows(&self) -> impl Iterator<Item = (Name, Place)> + '_ {
+        self.rows.chunks_exact(ROW).filter_map(decode)
+    }
+
+    /// Several as one. Of two places the newer one counts; bundles before the window are forgotten, and so is, from the
+    /// oldest on, what is more than an index may have.
+    pub fn merged<'i>(indexes: impl IntoIterator<Item = &'i Index>) -> Index {
+        let mut places: BTreeMap<Name, Place> = BTreeMap::new();
+        let mut known = BTreeSet::new();
+        for index in indexes {
+            known.extend(&index.known);
+            for (name, place) in index.rows() {
+                let kept = places.entry(name).or_insert(place);
+                if kept.bundle < place.bundle {
+                    *kept = place;
+                }
+            }
+        }
+        Self::of(known, places)
+    }
+
+    /// An index of these places.
+    pub fn of(mut known: BTreeSet<u32>, mut places: BTreeMap<Name, Place>) -> Index {
+        let newest = known.last().copied().unwrap_or(0);
+        let mut oldest = newest.saturating_sub(WINDOW - 1);
+        loop {
+            places.retain(|_, place| place.bundle >= oldest && place.bundle <= newest);
+            if places.len() <= MOST_ROWS || oldest >= newest {
+                break;
+            }
+            oldest += 1;
+        }
+        known.retain(|number| *number >= oldest);
+        let rows = places.iter().take(MOST_ROWS);
+        let rows = rows.flat_map(|(name, place)| encode(name, place)).collect();
+        Self { known, rows }
+    }
+
+    /// The bytes of it.
+    pub fn bytes(&self) -> Vec<u8> {
+        let mut bytes = MAGIC.to_vec();
+        let count = u32::try_from(self.known.len()).unwrap_or(0);
+        bytes.extend_from_slice(&count.to_le_bytes());
+        for number in &self.known {
+            bytes.extend_from_slice(&number.to_le_bytes());
+        }
+        bytes.extend_from_slice(&self.rows);
+        bytes
+    }
+
+    /// The index that these bytes are; none where they are none.
+    pub fn read(bytes: &[u8]) -> Option<Index> {
+        let rest = bytes.strip_prefix(MAGIC)?;
+        let (count, rest) = rest.split_first_chunk::<4>()?;
+        let count = usize::try_from(u32::from_le_bytes(*count)).ok()?;
+        if count > MOST_BUNDLES {
+            return None;
+        }
+        let (numbers, rows) = rest.split_at_checked(count * 4)?;
+        let numbers = numbers.as_chunks::<4>().0.iter();
+        let known = numbers.map(|number| u32::from_le_bytes(*number)).collect();
+        if rows.len() % ROW != 0 || rows.len() / ROW > MOST_ROWS {
+            return None;
+        }
+        let rows_in_order = rows.chunks_exact(ROW).map(|row| &row[..=NAME]);
+        let in_order = rows_in_order.is_sorted_by(|a, b| a < b);
+        let are_rows = rows.chunks_exact(ROW).all(|row| decode(row).is_some());
+        (in_order && are_rows).then(|| Self {
+            known,
+            rows: rows.to_vec(),
+        })
+    }
+}
+
+fn encode_name(name: &Name) -> [u8; 1 + NAME] {
+    let mut bytes = [0; 1 + NAME];
+    bytes[0] = match name.0 {
+        Kind::Result => 0,
+        Kind::Blob => 1,
+    };
+    bytes[1..].copy_from_slice(&name.1);
+    bytes
+}
+
+fn encode(name: &Name, place: &Place) -> Vec<u8> {
+    let mut row = encode_name(name).to_vec();
+    row.extend_from_slice(&place.size.to_le_bytes());
+    row.extend_from_slice(&place.bundle.to_le_bytes());
+    row.extend_from_slice(&place.at.to_le_bytes());
+    row.extend_from_slice(&place.packed.to_le_bytes());
+    row
+}
+
+fn decode(row: &[u8]) -> Option<(Name, Place)> {
+    let (kind, row) = row.split_first()?;
+    let kind = match kind {
+        0 => Kind::Result,
+        1 => Kind::Blob,
+        _ => return None,
+    };
+    let (name, row) = row.split_first_chunk::<NAME>()?;
+    let (size, row) = row.split_first_chunk::<8>()?;
+    let (bundle, row) = row.split_first_chunk::<4>()?;
+    let (at, row) = row.split_first_chunk::<8>()?;
+    let packed = row.first_chunk::<8>()?;
+    let place = Place {
+        size: u64::from_le_bytes(*size),
+        bundle: u32::from_le_bytes(*bundle),
+        at: u64::from_le_bytes(*at),
+        packed: u64::from_le_bytes(*packed),
+    };
+    Some(((kind, *name), place))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn place(bundle: u32) -> Place {
+        Place {
+            size: 7,
+            bundle,
+            at: 32,
+            packed: 5,
+        }
+    }
+
+    fn index(bundle: u32, names: &[u8]) -> Index {
+        let name = |byte: &u8| ((Kind::Blob, [*byte; 32]), place(bundle));
+        Index::of(BTreeSet::from([bundle]), names.iter().map(name).collect())
+    }
+
+    #[test]
+    fn an_index_goes_round_and_is_searched() {
+        let all = index(3, &[1, 5, 9, 200]);
+        let read = Index::read(&all.bytes()).expect("an index");
+        assert_eq!(read, all);
+        for byte in 0..=255 {
+            let found = read.find(&(Kind::Blob, [byte; 32]));
+            assert_eq!(found.is_some(), [1, 5, 9, 200].contains(&byte), "{byte}");
+            assert_eq!(read.find(&(Kind::Result, [byte; 32])), None);
+        }
+    }
+
+    #[test]
+    fn the_newer_place_counts_and_old_bundles_fall_out() {
+        let both = Index::merged([&index(2, &[1, 2]), &index(1, &[2, 3])]);
+        let bundle = |byte: u8| both.find(&(Kind::Blob, [byte; 32])).map(|p| p.bundle);
+        assert_eq!([1, 2, 3].map(bundle), [Some(2), Some(2), Some(1)]);
+        let late = Index::merged([&both, &index(WINDOW + 1, &[4])]);
+        assert_eq!(late.find(&(Kind::Blob, [3; 32])), None);
+        assert_eq!(late.known, BTreeSet::from([2, WINDOW + 1]));
+        assert!(late.is_aging(2) && !late.is_aging(WINDOW));
+    }
+
+    #[test]
+    fn what_is_no_index_is_none() {
+        let good = index(3, &[1, 5]).bytes();
+        for length in 0..good.len() {
+            let cut = Index::read(&good[..length]);
+            // Without one of its rows it is an index of fewer.
+            assert!(
+                cut.is_none() || (good.len() - length).is_multiple_of(ROW),
+                "{length}"
+            );
+        }
+        let rows = good.len() - 2 * ROW;
+        let mut swapped = good[..rows].to_vec();
+        swapped.extend_from_slice(&good[rows + ROW..]);
+        swapped.extend_from_slice(&good[rows..rows + ROW]);
+        assert_eq!(Index::read(&swapped), None);
+        let mut kind = good.clone();
+        kind[rows] = 9;
+        assert_eq!(Index::read(&kind), None);
+        let mut count = good;
+        count[8..12].copy_from_slice(&u32::MAX.to_le_bytes());
+        assert_eq!(Index::read(&count), None);
+    }
+}

@@ -1,0 +1,167 @@
+//! Tests a service that refuses, forgets, lies and fails: misses and warnings, and the next job mends it.
+
+use std::fs;
+
+use serde_json::json;
+
+use crate::Repository;
+
+#[test]
+fn a_storm_of_429_ends_and_says_so() {
+    let repository = Repository::new();
+    repository.service.set(&json!({ "limit": 0 }));
+    let job = repository.job("job");
+    assert!(!job.finds(0));
+    repository.build(&job, 0..20);
+    let report = job.upload();
+    assert_eq!((report.uploaded, report.waiting), (0, 20));
+    assert!(
+        report.why.as_deref().is_some_and(|why| why.contains("429")),
+        "{report:?}"
+    );
+    assert_eq!(job.count("remote.rate_limited"), 20);
+    let counts = repository.service.counts();
+    assert!(counts["limited"] <= 5, "{counts:?}");
+    // Looking up goes on.
+    assert!(!job.finds(1000));
+    let warnings = job.warnings.lock().expect("no panics").clone();
+    assert!(
+        warnings.len() == 1 && warnings[0].contains("uploads to the shared cache are paused"),
+        "{warnings:?}"
+    );
+    // A server that wants hours gets no second request.
+    repository.service.set(&json!({ "retry_after": 7200 }));
+    assert_eq!(job.upload().waiting, 20);
+    assert_eq!(
+        repository.service.counts()["limited"],
+        counts["limited"] + 1
+    );
+    repository.service.set(&json!({ "limit": 200 }));
+    assert_eq!(job.upload().uploaded, 20);
+}
+
+#[test]
+fn retry_after_is_waited_for() {
+    let repository = Repository::new();
+    repository
+        .service
+        .set(&json!({ "limit": 1, "window": 3, "retry_after": 3 }));
+    for name in ["one", "two"] {
+        let job = repository.job(name);
+        repository.build(&job, if name == "one" { 0..1 } else { 1..2 });
+        assert_eq!(job.upload().waiting, 0, "{name}");
+    }
+    assert!(repository.service.counts()["limited"] > 0);
+    assert_eq!(repository.job("last").found(0..2).len(), 2);
+}
+
+#[test]
+fn whatever_fails_is_a_miss_with_one_warning() {
+    for fault in [
+        json!({ "calls_fail": true }),
+        json!({ "blobs_fail": true }),
+        json!({ "signed_for": -1 }),
+    ] {
+        let repository = Repository::new();
+        let first = repository.job("first");
+        repository.build(&first, 0..3);
+        first.upload();
+        repository.service.set(&fault);
+        let second = repository.job_with("second", "|retry-after=3600");
+        assert_eq!(second.found(0..3), [] as [u32; 0], "{fault}");
+        let warnings = second.warnings.lock().expect("no panics").clone();
+        assert_eq!(warnings.len(), 1, "{fault}: {warnings:?}");
+        for secret in ["a-token", "sig="] {
+            assert!(!warnings[0].contains(secret), "{warnings:?}");
+        }
+    }
+}
+
+#[test]
+fn signed_addresses_that_run_out_are_asked_for_again() {
+    let repository = Repository::new();
+    let first = repository.job("first");
+    repository.build(&first, 0..1000);
+    first.upload();
+    let second = repository.job("second");
+    assert!(second.finds(0));
+    let noted = |name: &str| {
+        let folders = fs::read_dir(second.root.join("bundles-v1")).expect("bundles");
+        let folder = folders.flatten().next().expect("one service").path();
+        folder.join(name)
+    };
+    let url = fs::read_to_string(noted("url-1")).expect("an address");
+    let (start, _) = url.split_once("until=").expect("a time");
+    fs::write(noted("url-1"), format!("{start}until=1&sig=secret")).expect("old");
+    assert_eq!(second.found(0..1000).len(), 1000, "{:?}", second.warnings);
+    assert_eq!(second.count("remote.errors"), 0);
+}
+
+#[test]
+fn a_server_without_ranges_gives_the_bundle_once() {
+    let repository = Repository::new();
+    let first = repository.job("first");
+    repository.build(&first, 0..300);
+    first.upload();
+    repository.service.set(&json!({ "ranges": false }));
+    let second = repository.job("second");
+    assert_eq!(second.found(0..300).len(), 300, "{:?}", second.warnings);
+    assert_eq!(repository.service.counts()["get"], 1);
+}
+
+#[test]
+fn damaged_bundles_are_misses_and_are_made_anew() {
+    type Damage = fn(&mut Vec<u8>);
+    let damages: [(&str, Damage); 5] = [
+        ("cut", |bytes| bytes.truncate(bytes.len() / 2)),
+        ("empty", Vec::clear),
+        ("of another kind", |bytes| bytes[..8].fill(b'x')),
+        ("an index that is none", |bytes| {
+            let end = bytes.len();
+            bytes[end - 40..].fill(7);
+        }),
+        ("other blobs", |bytes| bytes[24..4000].fill(9)),
+    ];
+    for (what, damage) in damages {
+        let repository = Repository::new();
+        let first = repository.job("first");
+        repository.build(&first, 0..3);
+        first.upload();
+        let bundle = &repository.service.blobs()[0];
+        let mut bytes = fs::read(bundle).expect("a bundle");
+        damage(&mut bytes);
+        fs::write(bundle, bytes).expect("damaged");
+        let second = repository.job("second");
+        assert_eq!(second.found(0..3), [] as [u32; 0], "{what}");
+        // It is built, and uploaded although an index says that it is there.
+        repository.build(&second, 0..3);
+        assert_eq!(second.upload().waiting, 0, "{what}");
+        let third = repository.job("third");
+        assert_eq!(third.found(0..3).len(), 3, "{what}: {:?}", third.warnings);
+    }
+}
+
+#[test]
+fn an_evicted_bundle_is_a_miss_and_is_made_anew() {
+    let repository = Repository::new();
+    for (name, results) in [("first", 0..3), ("second", 3..6)] {
+        let job = repository.job(name);
+        repository.build(&job, results);
+        job.upload();
+    }
+    // The quota holds one of them.
+    let newest = fs::metadata(&repository.service.blobs()[1]).expect("a bundle");
+    repository
+        .service
+        .set(&json!({ "quota": newest.len() * 5 / 2 }));
+    let third = repository.job("third");
+    repository.build(&third, 6..9);
+    third.upload();
+    let fourth = repository.job("fourth");
+    assert_eq!(fourth.found(0..9), [3, 4, 5, 6, 7, 8]);
+    assert_eq!(fourth.count("remote.errors"), 0, "{:?}", fourth.warnings);
+    repository.service.set(&json!({ "quota": 10u64 << 30 }));
+    repository.build(&fourth, 0..3);
+    assert_eq!(fourth.upload().uploaded, 3);
+    assert_eq!(repository.job("fifth").found(0..9).len(), 9);
+}
