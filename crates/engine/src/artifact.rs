@@ -340,12 +340,12 @@ impl<'a> Artifacts<'a> {
         Ok(digest)
     }
 
-    /// The text of a command, with the private folder replaced by [`FOLDER_TOKEN`].
+    /// The text of a command, with the private folder replaced by `FOLDER_TOKEN`.
     pub fn without_folder(&self, text: &[u8]) -> Vec<u8> {
         replace(text, self.graph.private.as_bytes(), FOLDER_TOKEN)
     }
 
-    /// Text from another machine, made safe to show. It still contains [`FOLDER_TOKEN`].
+    /// Text from another machine, made safe to show. It still contains `FOLDER_TOKEN`.
     pub fn shown(&self, text: &[u8]) -> Vec<u8> {
         let mut shown = Vec::with_capacity(text.len());
         let mut at = 0;
@@ -358,7 +358,7 @@ impl<'a> Artifacts<'a> {
         shown
     }
 
-    /// The text with this run's private folder in place of [`FOLDER_TOKEN`].
+    /// The text with this run's private folder in place of `FOLDER_TOKEN`.
     pub fn with_folder(&self, text: &[u8]) -> Vec<u8> {
         replace(text, FOLDER_TOKEN, self.graph.private.as_bytes())
     }

@@ -1,15 +1,15 @@
-//! The keys of images in memory, and how long texts are compared quickly.
+//! Requests as keys of images in memory, and quick comparisons of long texts.
 
 use warpcc_cache::Key;
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
 /// A request for an image, as a key in memory.
 pub(crate) trait Asked {
-    /// A fast hash: the same for equal values; different values may share it.
+    /// A fast hash: equal values have the same; different values may share it.
     fn quick(&self) -> u64;
-    /// A thorough hash: the same for equal values, and for hardly any others.
+    /// A thorough hash: equal values have the same, and different values hardly ever.
     fn thorough(&self) -> u64;
-    /// Whether they are equal, as far as that can be seen without reading long texts. Never true for different values.
+    /// Whether they are equal, if that is visible without reading long texts. It is never true for different values.
     fn is_one(&self, other: &Self) -> bool;
     /// Whether they are equal.
     fn equals(&self, other: &Self) -> bool;
@@ -33,13 +33,13 @@ impl Asked for Key {
     }
 }
 
-/// Texts up to this many bytes are hashed whole, longer ones by samples.
+/// Texts up to this many bytes are hashed as a whole, longer ones by samples.
 const SHORT: usize = 1024;
-/// Samples of a long text, and the bytes of each.
+/// The number of samples of a long text, and the bytes of each.
 const SAMPLES: usize = 8;
 const SAMPLE: usize = 64;
 
-/// Hashes the length of a text and all of it, or samples spread over it, its beginning and its end among them.
+/// Hashes the length of a text and its content, or samples of it, which include its beginning and its end.
 pub(crate) fn sample(hasher: &mut Xxh3, text: &[u8]) {
     hasher.update(&(text.len() as u64).to_le_bytes());
     if text.len() <= SHORT {

@@ -1,4 +1,4 @@
-//! Texts as C takes them: with a zero at the end, and none inside.
+//! Texts for C: with a zero at the end, and none inside.
 
 use std::ffi::CString;
 

@@ -26,18 +26,19 @@ use crate::single_flight::Flights;
 use crate::target::{RealArch, Target};
 use crate::tiers::{Found, Tiers};
 
-/// A compiled kernel, and where it came from.
+/// An image of a kernel, and where it was found.
 #[derive(Debug, Clone)]
 pub struct Image {
     /// The image, its names and its log.
     pub compiled: Arc<Compiled>,
-    /// Its key; the same on every machine. `None` where the included files cannot be known.
+    /// Its key, the same on every machine. `None` if the included files cannot be known.
     pub key: Option<Key>,
     /// The place where it was found.
     pub found: Found,
 }
 
-/// Kernels as text in, images out, each compiled once. Any number of threads may use it at once; share it in an `Arc`.
+/// A cache: kernels as text in, images out, each compiled once. Any number of threads may use it at once; share it in an
+/// `Arc`.
 #[derive(Debug)]
 pub struct KernelCache {
     compiler: Compiler,
@@ -47,7 +48,7 @@ pub struct KernelCache {
     /// The part that all kernels share: a common header, include folders, options.
     common: CompileRequest,
     tiers: Tiers,
-    /// Writes requests down, if set.
+    /// Records requests, if set.
     recorder: Option<Recorder>,
     memory: RwLock<Memory<CompileRequest>>,
     linked: RwLock<Memory<Key>>,
@@ -58,7 +59,7 @@ pub struct KernelCache {
 }
 
 impl KernelCache {
-    /// With the NVRTC and the settings of this process's environment.
+    /// Opens a cache with the NVRTC and the settings of this process's environment.
     ///
     /// # Errors
     /// There is no NVRTC.
@@ -69,8 +70,8 @@ impl KernelCache {
         Ok(Self::with(compiler, settings, None))
     }
 
-    /// With this compiler, these settings, and shared caches behind the folders. They need a folder that may be written to: see
-    /// [`CacheSettings::open_first_written`].
+    /// Opens a cache with this compiler and these settings, and with shared caches behind the folders. Shared caches need a
+    /// folder that may be written to: see [`CacheSettings::open_first_written`].
     pub fn with(
         compiler: Compiler,
         settings: CacheSettings,
@@ -103,7 +104,7 @@ impl KernelCache {
         self
     }
 
-    /// With this nvJitLink, in place of the one next to NVRTC or of the machine.
+    /// Uses this nvJitLink, instead of the one next to NVRTC or of the machine.
     #[must_use]
     pub fn linked_with(self, linker: Linker) -> Self {
         let linked = OnceLock::from(Ok(linker));
@@ -113,25 +114,24 @@ impl KernelCache {
         }
     }
 
-    /// With everything that is asked for written down in `file`, a manifest for `warpcc rtc warm`, in place of what
-    /// `WARPCC_RTC_RECORD` says.
+    /// Records every request in `file`, a manifest for `warpcc rtc warm`, instead of the file in `WARPCC_RTC_RECORD`.
     #[must_use]
     pub fn recorded_in(self, file: &Path) -> Self {
         let recorder = Some(Recorder::at(file.to_path_buf()));
         Self { recorder, ..self }
     }
 
-    /// The compiler it uses.
+    /// The compiler of this cache.
     pub fn compiler(&self) -> &Compiler {
         &self.compiler
     }
 
-    /// The settings it works by.
+    /// The settings of this cache.
     pub fn settings(&self) -> &CacheSettings {
         &self.settings
     }
 
-    /// Problems so far that are not errors, and odd settings.
+    /// Problems so far that are not errors, and unusual settings.
     pub fn remarks(&self) -> Vec<String> {
         self.tiers.remarks()
     }
@@ -141,8 +141,8 @@ impl KernelCache {
         self.counts.read()
     }
 
-    /// The best target for a GPU of compute capability `device` (ten times major plus minor), by the settings: with
-    /// `CUDA_FORCE_PTX_JIT` that is PTX, with `CUDA_DISABLE_PTX_JIT` it never is.
+    /// The best target for a GPU of compute capability `device` (ten times major plus minor), by the settings: PTX with
+    /// `CUDA_FORCE_PTX_JIT`, and never PTX with `CUDA_DISABLE_PTX_JIT`.
     ///
     /// # Errors
     /// There is no such target.
@@ -168,9 +168,9 @@ impl KernelCache {
         }
     }
 
-    /// The image of the kernel `name` of `source`, with `parameters` as text before it, for `target`: what MXNet's
-    /// call compiles. `name` is what C++ calls it, such as `scale<float>`; the name in the image is
-    /// [`Compiled::lowered_name`] of it.
+    /// The image of the kernel `name` of `source`, with `parameters` as text before it, for `target`, as MXNet's call
+    /// compiles it. `name` is the name in C++, such as `scale<float>`; [`Compiled::lowered_name`] returns the name in the
+    /// image.
     ///
     /// # Errors
     /// As [`KernelCache::get`].
@@ -199,8 +199,8 @@ impl KernelCache {
     /// The image of `request`: from memory, from a folder, from a shared cache, or compiled now.
     ///
     /// # Errors
-    /// As [`Compiler::compile`]; of a text that does not compile the whole is saved, and the error says where. The
-    /// cache itself is never a reason: see [`KernelCache::remarks`].
+    /// See [`Compiler::compile`]. A text that does not compile is saved as a whole, and the error names the file. The cache
+    /// itself never causes an error: see [`KernelCache::remarks`].
     pub fn get(&self, request: &CompileRequest, limits: &CallLimits) -> Result<Image, Error> {
         let directory = match request.knows_the_directory() {
             true => std::path::absolute(".").map_err(|error| Error::File {
@@ -235,7 +235,7 @@ impl KernelCache {
                 .remark(format!("{} is not kept: {why}", request.name))
         });
         let Ok(seen) = seen else {
-            // The included files cannot be known, so nothing may be kept.
+            // The included files cannot be known, so the image must not be stored.
             let compiled = self.compile(&request, None, limits)?;
             self.record(|recorder| recorder.program(&request));
             return Ok(Image {
@@ -247,7 +247,7 @@ impl KernelCache {
         let builds = self.build(0, self.compiler.files());
         let key = keys::of_program(&self.compiler, builds, &request, &seen);
         let image = self.once(&key, &request.name, limits, || {
-            // Another thread may have got it since we looked.
+            // Another thread may have stored it meanwhile.
             if let Some((compiled, _)) = self.remembered(&asked, &directory) {
                 return Ok((compiled, Found::Memory));
             }
@@ -267,7 +267,7 @@ impl KernelCache {
         Ok(image)
     }
 
-    /// The linked image of `request`, from the same places.
+    /// The linked image of `request`, from the same places as [`KernelCache::get`].
     ///
     /// # Errors
     /// There is no nvJitLink, or as [`Linker::link`].
@@ -297,8 +297,8 @@ impl KernelCache {
         })
     }
 
-    /// The cubin of a PTX text for a GPU: what the driver's JIT does, but kept for every process and machine, of any
-    /// size, and made without a GPU.
+    /// The cubin of a PTX text for a GPU: like the driver's JIT, but stored for every process and machine, of any size, and
+    /// made without a GPU.
     ///
     /// # Errors
     /// `CUDA_DISABLE_PTX_JIT` is set, or as [`KernelCache::get_linked`].
@@ -326,7 +326,7 @@ impl KernelCache {
         }
     }
 
-    /// Whether anything but texts and options may count for kernels of [`KernelCache::get_image`].
+    /// Whether anything besides texts and options may matter for kernels of [`KernelCache::get_image`].
     pub(crate) fn knows_the_directory(&self) -> bool {
         self.common.knows_the_directory()
     }

@@ -1,4 +1,4 @@
-//! When a call is to give up: at a time, or when another thread says so.
+//! The limits of a call: a deadline, and a cancellation by another thread.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use crate::error::Error;
 
-/// A request to give up, which any thread may make.
+/// A cancellation, which any thread may trigger.
 #[derive(Debug, Clone, Default)]
 pub struct Cancel {
     made: Arc<AtomicBool>,
@@ -14,13 +14,14 @@ pub struct Cancel {
 }
 
 impl Cancel {
-    /// A request to give up that is not made yet.
+    /// A cancellation that is not triggered.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// One that is made when `ask` says so. It is asked on the thread that called, every few milliseconds while that waits
-    /// for the compiler or for another thread or process: where only that thread can know, as with Python's signals.
+    /// A cancellation that is triggered when `ask` returns true. The calling thread calls `ask` every few milliseconds while
+    /// it waits for the compiler, another thread or another process. This is for conditions that only that thread can check,
+    /// such as Python's signals.
     pub fn asking(ask: fn() -> bool) -> Self {
         Self {
             ask: Some(ask),
@@ -28,17 +29,17 @@ impl Cancel {
         }
     }
 
-    /// Asks whatever was given this to give up.
+    /// Cancels all calls that use this.
     pub fn cancel(&self) {
         self.made.store(true, Ordering::Relaxed);
     }
 
-    /// Whether it was asked.
+    /// Whether it was triggered.
     pub fn is_cancelled(&self) -> bool {
         self.made.load(Ordering::Relaxed)
     }
 
-    /// Asks, on the thread that called.
+    /// Calls `ask`, on the thread that made the call.
     fn ask(&self) {
         if !self.is_cancelled() && self.ask.is_some_and(|ask| ask()) {
             self.cancel();
@@ -46,18 +47,18 @@ impl Cancel {
     }
 }
 
-/// How long a compilation may go on. NVRTC notices late, and before 12.8 not at all: the caller has its answer after 200 ms, and
-/// NVRTC's thread goes on until then, and takes its time and memory.
+/// The limits of a compilation. NVRTC notices them late, and before 12.8 not at all: the caller gets its answer after 200
+/// ms, and NVRTC's thread goes on in the background.
 #[derive(Debug, Clone, Default)]
 pub struct CallLimits {
-    /// When to give up.
+    /// The time at which to give up.
     pub deadline: Option<Instant>,
-    /// A request to give up, which another thread may make.
+    /// A cancellation, which another thread may trigger.
     pub cancel: Option<Cancel>,
 }
 
 impl CallLimits {
-    /// Fails if it is time to give up on `what`. For the thread that called.
+    /// Fails if `what` has exceeded its limits. For the thread that made the call.
     pub(crate) fn check(&self, what: &str) -> Result<(), Error> {
         if let Some(cancel) = &self.cancel {
             cancel.ask();
@@ -65,7 +66,7 @@ impl CallLimits {
         self.passed(what)
     }
 
-    /// As [`CallLimits::check`], for any thread: calls no function of the caller.
+    /// Like [`CallLimits::check`], but for any thread: it calls no function of the caller.
     pub(crate) fn passed(&self, what: &str) -> Result<(), Error> {
         let what = || what.to_owned();
         if self.cancel.as_ref().is_some_and(Cancel::is_cancelled) {

@@ -76,7 +76,7 @@ pub struct Compiler {
 }
 
 impl Compiler {
-    /// With the NVRTC of this machine; docs/rtc.md says where it is looked for.
+    /// Finds the NVRTC of this machine, in the places that docs/rtc.md lists.
     ///
     /// # Errors
     /// No NVRTC of 12.0 or later was found; the error lists everything that was tried.
@@ -84,7 +84,7 @@ impl Compiler {
         Self::find_with(None, &Environment::of_process())
     }
 
-    /// With the NVRTC at `path`, which is the library or the folder it is in.
+    /// Opens the NVRTC at `path`, which is the library or its folder.
     ///
     /// # Errors
     /// It does not load, or is older than 12.0.
@@ -92,10 +92,10 @@ impl Compiler {
         Self::find_with(Some(path), &Environment::default())
     }
 
-    /// With the NVRTC at `path`, or the one that `environment` leads to.
+    /// Opens the NVRTC at `path`, or finds it through `environment`.
     ///
     /// # Errors
-    /// As the others.
+    /// See the other two functions.
     pub fn find_with(path: Option<&Path>, environment: &Environment) -> Result<Self, Error> {
         let nvrtc = Nvrtc::find(path, environment)?;
         Ok(Self {
@@ -108,17 +108,17 @@ impl Compiler {
         self.nvrtc.version()
     }
 
-    /// The architectures it compiles for, ten times major plus minor, oldest first.
+    /// The architectures that it supports, ten times major plus minor, oldest first.
     pub fn architectures(&self) -> &[u32] {
         self.nvrtc.architectures()
     }
 
-    /// The library's file; empty where the system does not tell.
+    /// The library's file; empty if the system does not report it.
     pub fn library(&self) -> &Path {
         self.nvrtc.path()
     }
 
-    /// Whether a compilation can be ended before it is done.
+    /// Whether a running compilation can be stopped.
     pub fn can_be_stopped(&self) -> bool {
         self.nvrtc.can_be_stopped()
     }
@@ -126,7 +126,7 @@ impl Compiler {
     /// The target that is best for a GPU of compute capability `device` (ten times major plus minor).
     ///
     /// # Errors
-    /// The GPU is older than everything that this NVRTC compiles for.
+    /// The GPU is older than all that this NVRTC supports.
     pub fn target_for(&self, device: u32) -> Result<Target, Error> {
         Target::best_for(device, self.architectures()).ok_or_else(|| Error::Unsupported {
             what: format!(
@@ -144,13 +144,14 @@ impl Compiler {
         })
     }
 
-    /// The headers that this NVRTC carries with it: none before 13.3, or where its builtins have none.
+    /// The headers that this NVRTC carries: none before 13.3, or if its builtins have none.
     pub fn bundled_headers(&self) -> Option<BundledHeaders> {
         self.nvrtc.bundled_headers()
     }
 
-    /// Writes those headers into `folder`, unless they are there, and gives the include folders that a request needs for
-    /// them. Then they are included files like others: read, hashed and looked at again. Processes may do so at once.
+    /// Writes those headers into `folder`, unless they exist, and returns the include folders that a request needs for them.
+    /// From then on they are included files like others: read, hashed and checked again. Several processes may do this at
+    /// once.
     ///
     /// # Errors
     /// This NVRTC has none ([`Error::Unsupported`]), or the folder cannot be written to.
@@ -170,7 +171,7 @@ impl Compiler {
                 path: folder.to_path_buf(),
                 problem: code,
             },
-            // Of compilations only.
+            // These two concern compilations only.
             Fault::Stopped | Fault::Refused { .. } => Error::Call {
                 call: "nvrtcInstallBundledHeaders",
                 code: "an unexpected answer".to_owned(),
@@ -183,8 +184,8 @@ impl Compiler {
     /// Compiles.
     ///
     /// # Errors
-    /// The request is wrong ([`Error::Invalid`]), the text does not compile ([`Error::Compile`]), it was time to give
-    /// up, or NVRTC itself failed.
+    /// The request is invalid ([`Error::Invalid`]), the text does not compile ([`Error::Compile`]), a limit was reached, or
+    /// NVRTC itself failed.
     pub fn compile(
         &self,
         request: &CompileRequest,
@@ -229,7 +230,7 @@ impl Compiler {
         })
     }
 
-    /// The files whose content decides what comes of a program.
+    /// The files whose content decides the result of a compilation.
     pub(crate) fn files(&self) -> impl Iterator<Item = &Path> {
         self.nvrtc.files()
     }
@@ -244,7 +245,7 @@ impl Compiler {
             .collect();
         let mut add = |text: &str| options.push(text.as_bytes().to_vec());
         if self.version() >= OWN_CACHE {
-            // One cache, which knows what it holds, and not two.
+            // NVRTC's own cache is switched off: one cache is enough.
             add("--no-cache");
         }
         if let Some(content) = self.precompiled(request) {
@@ -252,7 +253,7 @@ impl Compiler {
             add(&format!("-DWARPCC_PRECOMPILED={content}"));
         }
         if !request.opens_files() {
-            // Otherwise it looks in the working directory for what is no header given as text.
+            // Without this option NVRTC searches the working directory for headers that are not given as text.
             add("--no-source-include");
         }
         for folder in &request.include_folders {
@@ -269,12 +270,11 @@ impl Compiler {
         options
     }
 
-    /// A hash of the headers to be precompiled; `None` where they are not to be, or where their content cannot be
-    /// known.
+    /// A hash of the headers that NVRTC would precompile; `None` if it should not, or if their content cannot be known.
     ///
-    /// NVRTC takes a precompiled header for the same where the includes and the options are: that a header given as
-    /// text is another one, or a file was edited within the second, it does not see, and compiles the old one (12.9 and
-    /// 13.5, tried). So the content is made an option.
+    /// NVRTC uses a precompiled header again if includes and options are the same. It does not notice that a header given as
+    /// text is another one, or that a file was edited within the second, and compiles the old one (12.9 and 13.5, tried). So
+    /// the hash of the content is passed as an option.
     fn precompiled(&self, request: &CompileRequest) -> Option<String> {
         let automatic = request.precompiled_headers == PrecompiledHeaders::Automatic;
         if !automatic || self.version() < PRECOMPILES {
@@ -303,7 +303,7 @@ impl Compiler {
         match fault {
             Fault::Stopped => match limits.passed(&request.name) {
                 Err(error) => error,
-                // The clock went on between.
+                // Time has passed since the check.
                 Ok(()) => Error::Cancelled {
                     what: request.name.to_string(),
                 },
@@ -326,7 +326,7 @@ impl Compiler {
     }
 }
 
-/// A request's texts as C wants them.
+/// A request's texts in the form of C.
 struct Texts {
     source: CString,
     name: CString,

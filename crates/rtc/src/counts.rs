@@ -7,17 +7,17 @@ use crate::tiers::Found;
 /// How often images were found, and where.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// In memory.
+    /// Found in memory.
     pub memory: u64,
-    /// In a folder.
+    /// Found in a folder.
     pub disk: u64,
-    /// In a shared cache.
+    /// Found in a shared cache.
     pub shared: u64,
-    /// Nowhere.
+    /// Not found, so made.
     pub made: u64,
 }
 
-/// The same, in the making. Any thread may count.
+/// The counters behind [`Counts`]. Any thread may count.
 #[derive(Debug, Default)]
 pub(crate) struct Counters([AtomicU64; 4]);
 

@@ -1,4 +1,4 @@
-//! Runs the compiler on a thread with a deep stack, and leaves it behind when it is time to give up.
+//! Runs the compiler on a thread with a deep stack, and leaves that thread behind when a limit is reached.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::mpsc::{self, RecvTimeoutError};
@@ -11,14 +11,14 @@ use crate::nvrtc::{Fault, Made};
 /// Templates nest deeply, and so does a compiler's stack; a thread of Rust's has 2 MiB.
 const STACK: usize = 64 << 20;
 
-/// How often a thread that waits for the compiler asks whether to give up.
+/// How often a thread that waits for the compiler checks the limits.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// How long the compiler has to notice that it is to give up. It asks at times of its own: 13.5 was seen to go on for 40 s.
+/// How long the compiler has to notice that it should stop. It checks at irregular times: 13.5 was seen to go on for 40 s.
 const GRACE: Duration = Duration::from_millis(200);
 
-/// Runs the compiler on a thread of its own. When it is time to give up and it does not, the thread is left behind: it ends
-/// when the compiler notices, and its result is dropped.
+/// Runs the compiler on a thread of its own. If a limit is reached and the compiler does not stop, the thread is left
+/// behind: it ends when the compiler notices, and its result is dropped.
 pub(crate) fn on_a_deep_stack<W>(work: W, limits: &CallLimits) -> Result<Made, Fault>
 where
     W: FnOnce() -> Result<Made, Fault> + Send + 'static,
@@ -32,12 +32,12 @@ where
         .stack_size(STACK)
         .spawn(move || {
             if let Some(work) = take(&theirs) {
-                // Perhaps no thread waits any more.
+                // The receiver may have stopped waiting.
                 drop(tell.send(catch_unwind(AssertUnwindSafe(work))));
             }
         });
     if thread.is_err() {
-        // No thread is to be had: on the caller's then.
+        // No thread can be started: the work runs on the caller's.
         if let Some(work) = take(&cell) {
             return work();
         }

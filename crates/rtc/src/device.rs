@@ -1,4 +1,4 @@
-//! Images on a GPU: contexts, modules and functions, by cudarc. The only part that needs a driver.
+//! Loads images on a GPU: contexts, modules and functions, with cudarc. Only this module needs a driver.
 
 use std::sync::{Arc, OnceLock};
 
@@ -31,7 +31,7 @@ pub struct Device {
 }
 
 impl Device {
-    /// The GPU number `ordinal`, with its primary context, which PyTorch, CuPy and the CUDA runtime use too.
+    /// Opens the GPU number `ordinal` with its primary context, which PyTorch, CuPy and the CUDA runtime use too.
     ///
     /// # Errors
     /// There is no driver, an older one than 12.0, or no such GPU.
@@ -42,7 +42,7 @@ impl Device {
         Self::of_context(context)
     }
 
-    /// The GPU of a context that the program has already.
+    /// The GPU of a context that the program already has.
     ///
     /// # Errors
     /// The driver does not answer.
@@ -82,7 +82,7 @@ impl Device {
     /// Loads an image. It stays loaded as long as the module or a function of it lives.
     ///
     /// # Errors
-    /// It is LTO-IR, which must be linked first, or the driver refuses it; with what to do.
+    /// The image is LTO-IR, which must be linked first, or the driver refuses it; the error says what to do.
     pub fn load(&self, name: &str, compiled: &Compiled) -> Result<Module, Error> {
         let mut image = compiled.image.to_vec();
         match compiled.target {
@@ -102,7 +102,7 @@ impl Device {
         })
     }
 
-    /// Two devices are one where their contexts are.
+    /// Two devices are the same if their contexts are.
     pub(crate) fn identity(&self) -> usize {
         self.context.cu_ctx() as usize
     }
@@ -121,7 +121,7 @@ impl Module {
     /// # Errors
     /// There is no such function, or the driver could not load it.
     pub fn function(&self, lowered: &str) -> Result<Function, Error> {
-        // cudarc would panic.
+        // cudarc would panic on such a name.
         c_text("name of a function", lowered.as_bytes())?;
         let function = self
             .module
@@ -144,7 +144,7 @@ pub struct Function {
 }
 
 impl Function {
-    /// For cudarc's `CudaStream::launch_builder`, and `cu_function()` for everything else.
+    /// cudarc's function, for `CudaStream::launch_builder`, and for everything else by its `cu_function()`.
     pub fn cuda(&self) -> &CudaFunction {
         &self.function
     }
@@ -154,7 +154,7 @@ impl Function {
         &self.name
     }
 
-    /// The sizes of its parameters in bytes, asked for once; `None` where the driver does not tell (before 12.4). The
+    /// The sizes of its parameters in bytes, queried once; `None` if the driver does not report them (before 12.4). The
     /// function's context must be the thread's.
     pub fn parameter_sizes(&self) -> Option<&[usize]> {
         let known = self
@@ -170,7 +170,7 @@ mod tests {
 
     #[test]
     fn a_machine_without_a_driver_is_told_so() {
-        // On a machine with one this says nothing; CI has none.
+        // On a machine with a GPU this tests nothing; CI has none.
         if let Err(error) = Device::open(0) {
             let told = error.to_string();
             assert!(

@@ -1,15 +1,15 @@
-//! Where an error is, in the user's own text, read from NVRTC's log.
+//! Finds the place of an error in the user's own text, from NVRTC's log.
 
 use std::fmt;
 
-/// A place in a text that the caller gave, or in a file.
+/// A place in one of the caller's texts, or in a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SourceLocation {
-    /// The text, by the name that the caller gave it; or a file's path.
+    /// The text, by the name that the caller gave it, or a file's path.
     pub text: String,
     /// The line in that text, from 1.
     pub line: usize,
-    /// The line itself, where the text is available.
+    /// The line itself, if the text is available.
     pub shown: Option<String>,
     /// NVRTC's message.
     pub message: String,
@@ -25,10 +25,10 @@ impl fmt::Display for SourceLocation {
     }
 }
 
-/// The text in which NVRTC looks up name expressions: an error there is most often a consequence of another.
+/// The text in which NVRTC looks up name expressions: an error there mostly follows from another one.
 const NAMES: &str = "__nv_name_map";
 
-/// The first error in a log. `text_of` gives a text by the name that NVRTC knows it by, and the caller's name for it.
+/// The first error in a log. `text_of` returns a text by NVRTC's name for it, and the caller's name for it.
 pub(crate) fn first_error(
     log: &str,
     text_of: impl Fn(&str) -> Option<(String, String)>,
@@ -57,7 +57,7 @@ pub(crate) fn first_error(
     })
 }
 
-/// File, line and message of a line of a log that tells an error: `k.cu(2): error #20: text`.
+/// File, line and message of a line of a log that reports an error: `k.cu(2): error #20: text`.
 fn error_in(line: &str) -> Option<(&str, usize, &str)> {
     let (place, message) = [": error", ": catastrophic error"]
         .iter()

@@ -1,4 +1,4 @@
-//! The only reader of the process's environment in this crate.
+//! Reads the process's environment. No other module of this crate does.
 
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
@@ -9,7 +9,7 @@ pub(crate) const RECORD: &str = "WARPCC_RTC_RECORD";
 pub(crate) const MAX_SIZE: &str = "WARPCC_RTC_MAXSIZE";
 /// The folders.
 pub(crate) const CACHE: &str = "WARPCC_RTC_CACHE";
-/// The folder that is put first where the first one is on a network.
+/// The folder that comes first if the first one is on a network.
 pub(crate) const LOCAL: &str = "WARPCC_RTC_LOCAL";
 /// The path of NVRTC.
 pub(crate) const NVRTC: &str = "WARPCC_NVRTC";
@@ -21,12 +21,12 @@ pub(crate) const NVFATBIN: &str = "WARPCC_NVFATBIN";
 /// Every variable of ours that this crate reads.
 pub const VARIABLES: [&str; 7] = [RECORD, MAX_SIZE, CACHE, LOCAL, NVRTC, NVJITLINK, NVFATBIN];
 
-/// Variables, as they were when they were read.
+/// A copy of the variables.
 #[derive(Debug, Clone, Default)]
 pub struct Environment(Vec<(OsString, OsString)>);
 
 impl Environment {
-    /// This process's, now.
+    /// The variables of this process, now.
     pub fn of_process() -> Self {
         Self(std::env::vars_os().collect())
     }
@@ -39,7 +39,7 @@ impl Environment {
         Self(owned.collect())
     }
 
-    /// With this variable, in place of what it says.
+    /// The same with this variable added or replaced.
     #[must_use]
     pub fn with(mut self, name: &str, value: impl Into<OsString>) -> Self {
         self.0.retain(|(known, _)| known != name);
@@ -47,7 +47,7 @@ impl Environment {
         self
     }
 
-    /// A variable that is set to something.
+    /// A variable, if it is set and not empty.
     pub fn get(&self, name: &str) -> Option<&OsStr> {
         let found = self.0.iter().find(|(known, _)| known == name);
         found
@@ -55,17 +55,17 @@ impl Environment {
             .filter(|value| !value.is_empty())
     }
 
-    /// A variable that names a file or folder.
+    /// The path in a variable.
     pub fn path(&self, name: &str) -> Option<PathBuf> {
         self.get(name).map(PathBuf::from)
     }
 
-    /// A number in decimal, as drivers read theirs.
+    /// The decimal number in a variable, as drivers read theirs.
     pub fn number(&self, name: &str) -> Option<u64> {
         self.get(name)?.to_str()?.trim().parse().ok()
     }
 
-    /// A switch: any number but 0 is on, as C takes it.
+    /// Whether a switch is on: any number but 0, as in C.
     pub fn is_on(&self, name: &str) -> bool {
         self.number(name).is_some_and(|number| number != 0)
     }

@@ -1,4 +1,4 @@
-//! The errors, each with all that is known: the full log, the place in the user's text, what was tried.
+//! The errors, each with all details: the full log, the place in the user's text, the places that were tried.
 
 use std::path::PathBuf;
 
@@ -46,12 +46,12 @@ pub enum Error {
         /// The linker's log, whole.
         log: String,
     },
-    /// An image does not go into a fat binary.
+    /// An image cannot be put into a fat binary.
     #[error("making a fat binary failed at {what}: {code}")]
     Fatbin {
         /// The image.
         what: String,
-        /// nvFatbin's words.
+        /// nvFatbin's message.
         code: String,
     },
     /// The caller cancelled the request.
@@ -66,7 +66,7 @@ pub enum Error {
         /// The name of the program.
         what: String,
     },
-    /// A call of NVIDIA's library failed in a way that is not about the text.
+    /// A call of a library of NVIDIA's failed for a reason other than the text.
     #[error("{call} failed: {code}")]
     Call {
         /// The function.
@@ -74,7 +74,7 @@ pub enum Error {
         /// The library's name for the error.
         code: String,
     },
-    /// The driver refused.
+    /// The driver returned an error.
     #[error(transparent)]
     Driver(#[from] crate::driver_error::DriverError),
     /// A file or folder could not be used.
@@ -98,7 +98,7 @@ impl Error {
         }
     }
 
-    /// The kind of the error, to branch on.
+    /// The kind of the error, for branches.
     pub fn kind(&self) -> ErrorKind {
         match self {
             Self::Library(_) => ErrorKind::Library,
@@ -145,13 +145,13 @@ pub enum ErrorKind {
     Fatbin = 11,
 }
 
-/// A library that is not to be found, or does not load.
+/// A library was not found, or does not load.
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("{library} cannot be used{}; {advice}\ntried:{}", because(.problem), listed(.tried))]
 pub struct LibraryError {
     /// The library.
     pub library: &'static str,
-    /// The problem, where one was found.
+    /// The problem of a library that was found.
     pub problem: String,
     /// How to install one.
     pub advice: String,
@@ -186,11 +186,11 @@ pub struct CompileFailure {
     pub code: String,
     /// All options that NVRTC was given, in order.
     pub options: Vec<String>,
-    /// NVRTC's log, whole.
+    /// NVRTC's log, complete.
     pub log: String,
-    /// Where the first error is, as far as the log says.
+    /// The place of the first error, if the log names one.
     pub place: Option<SourceLocation>,
-    /// The file with the full source as NVRTC saw it, where it could be saved.
+    /// The file with the full source as NVRTC saw it, if it could be saved.
     pub saved: Option<PathBuf>,
 }
 

@@ -1,4 +1,4 @@
-//! Texts that did not compile, saved whole, to be inspected and compiled by hand.
+//! Saves texts that did not compile as a whole, so that people can inspect and compile them.
 
 use std::fs::{DirBuilder, File};
 use std::io::Write;
@@ -11,10 +11,10 @@ use warpcc_cache::Key;
 use crate::error::CompileFailure;
 use crate::request::CompileRequest;
 
-/// More than this many are a nuisance; the oldest go.
+/// The most files; the oldest are removed.
 const MOST: usize = 64;
 
-/// Saves what NVRTC saw of `request`; `None` where that fails.
+/// Saves the text of `request` as NVRTC saw it; `None` if that fails.
 ///
 /// The file can be given to NVRTC or nvcc: additions are comments.
 pub(crate) fn save(
@@ -26,7 +26,7 @@ pub(crate) fn save(
     let mut text = String::new();
     let mut say = |name: &str, what: &str| {
         for line in what.lines() {
-            // A backslash at its end would make the next line part of the comment.
+            // A backslash at the end of a line would make the next line part of the comment.
             text.push_str(&format!("// {name}{}\n", line.trim_end_matches('\\')));
         }
     };
@@ -49,13 +49,13 @@ pub(crate) fn save(
     let name = format!("{}-{}.cu", short(&request.plain_name()), &key.hex()[..16]);
     let path = folder.join(name);
     prepare(folder)?;
-    // Under a name of its own first, so that no half file is found.
+    // The file first gets a private name, so that no half file is found.
     let private = folder.join(format!(
         ".{}-{:?}",
         std::process::id(),
         std::thread::current().id()
     ));
-    // A new file, through no link: what a killed process left under the name goes first.
+    // The file must be new, and not reached through a link, so a file that a killed process left is removed first.
     drop(std::fs::remove_file(&private));
     let mut options = File::options();
     let created = options.write(true).create_new(true).open(&private);
@@ -70,8 +70,8 @@ pub(crate) fn save(
     Some(path)
 }
 
-/// Makes the folder, for this user alone where it is new. `None` where another user owns it or can write there: it may be
-/// full of links to our files.
+/// Makes the folder, and closes a new one to other users. `None` if another user owns it or can write to it: such a folder
+/// may be full of links to our files.
 fn prepare(folder: &Path) -> Option<()> {
     if let Some(parent) = folder.parent() {
         std::fs::create_dir_all(parent).ok()?;
@@ -98,7 +98,7 @@ fn remove_old(folder: &Path) {
     files.sort();
     let many = files.len().saturating_sub(MOST);
     for (_, path) in files.into_iter().take(many) {
-        // Another process may have done so.
+        // Another process may have removed it.
         drop(std::fs::remove_file(path));
     }
 }

@@ -11,7 +11,7 @@ use crate::nvfatbin::{Fault, Kind, NvFatbin, Part};
 use crate::target::Target;
 use crate::version::Version;
 
-/// An image to be put into a fat binary.
+/// An image for a fat binary.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct FatbinImage {
     /// Its name in the output of `cuobjdump`.
@@ -20,7 +20,7 @@ pub struct FatbinImage {
     pub target: Target,
     /// Its content.
     pub bytes: Arc<[u8]>,
-    /// Of PTX and LTO-IR: options for the tool that compiles it, as ptxas or nvJitLink take them.
+    /// For PTX and LTO-IR: options for the tool that compiles it, as ptxas or nvJitLink take them.
     pub options: Arc<str>,
 }
 
@@ -57,7 +57,7 @@ pub struct FatbinMaker {
 }
 
 impl FatbinMaker {
-    /// With the nvFatbin of this machine; docs/rtc.md says where it is looked for.
+    /// Finds the nvFatbin of this machine, in the places that docs/rtc.md lists.
     ///
     /// # Errors
     /// No nvFatbin was found; the error lists everything that was tried.
@@ -65,8 +65,8 @@ impl FatbinMaker {
         Self::find_with(None, None, &Environment::of_process())
     }
 
-    /// With the nvFatbin at `path` (the library or its folder); without a path the one in the folder `beside`, such as
-    /// NVRTC's, or else the one that `environment` leads to.
+    /// Opens the nvFatbin at `path` (the library or its folder). Without a path, finds it in the folder `beside`, such as
+    /// NVRTC's, or else through `environment`.
     ///
     /// # Errors
     /// As [`FatbinMaker::find`].
@@ -86,15 +86,15 @@ impl FatbinMaker {
         self.library.version()
     }
 
-    /// The library's file; empty where the system does not tell.
+    /// The library's file; empty if the system does not report it.
     pub fn library(&self) -> &Path {
         self.library.path()
     }
 
-    /// A fat binary of `images`, in order. `options` are nvFatbin's own, each in one piece: `-compress=false`.
+    /// Makes a fat binary of `images`, in order. `options` are nvFatbin's own, each in one piece: `-compress=false`.
     ///
     /// # Errors
-    /// An image is not what it is said to be ([`Error::Invalid`]), or nvFatbin refuses one ([`Error::Fatbin`]).
+    /// An image is not of the stated kind ([`Error::Invalid`]), or nvFatbin refuses one ([`Error::Fatbin`]).
     pub fn make(&self, images: &[FatbinImage], options: &[&str]) -> Result<Vec<u8>, Error> {
         if images.is_empty() {
             return Err(Error::invalid("images", "there is nothing to put together"));
@@ -103,7 +103,7 @@ impl FatbinMaker {
             .iter()
             .map(|option| c_text("option", option.as_bytes()))
             .collect::<Result<_, _>>()?;
-        // PTX with a zero at its end, which nvFatbin would copy it for.
+        // PTX gets a zero at its end, which nvFatbin needs.
         let texts: Vec<_> = images.iter().map(text_of).collect::<Result<_, _>>()?;
         let mut parts = Vec::with_capacity(images.len());
         for (image, text) in images.iter().zip(&texts) {
@@ -131,7 +131,7 @@ fn kind_of(target: Target) -> Kind {
     }
 }
 
-/// A text's own; refuses what is not of the kind it is said to be, which nvFatbin does not always see.
+/// The text of an image with a zero. Refuses bytes that are not of the stated kind, which nvFatbin does not always notice.
 fn text_of(image: &FatbinImage) -> Result<Option<std::ffi::CString>, Error> {
     let what = || format!("image {:?} for {}", image.name, image.target);
     match image.target {

@@ -1,4 +1,4 @@
-//! Fat binaries through the cache: the image that a driver would take, by the driver's rules; PTX compiled here.
+//! Chooses the image that a driver would load from a fat binary, by the driver's rules, and compiles PTX through the cache.
 
 use warpcc_fatbin::{
     Candidate, CudaError, DriverVersion, Format, Gpu, ImageKind, ReadLimits as Sizes, Selection,
@@ -14,13 +14,13 @@ use crate::target::{RealArch, Target};
 use crate::tiers::Found;
 
 impl KernelCache {
-    /// The machine code that a driver would run of a fat binary, a cubin or a PTX text on a GPU of compute capability
-    /// `device` (ten times major plus minor). PTX is compiled through this cache ([`KernelCache::load_ptx`]), so the
-    /// driver has nothing left to do. `driver` is its version; without one, a driver that knows every PTX is taken.
+    /// The machine code that a driver would run from a fat binary, a cubin or a PTX text on a GPU of compute capability
+    /// `device` (ten times major plus minor). PTX is compiled through this cache ([`KernelCache::load_ptx`]), so the driver
+    /// need not compile. `driver` is its version; without one, the driver is assumed to know every PTX.
     ///
     /// # Errors
-    /// Nothing in it is for the GPU (209), or it would have to be compiled and that is switched off (223), as the
-    /// driver itself says; it is damaged; or as [`KernelCache::load_ptx`].
+    /// The file has nothing for the GPU (209), or it would have to be compiled and that is switched off (223), as the driver
+    /// itself reports; the file is damaged; or see [`KernelCache::load_ptx`].
     pub fn get_fatbin(
         &self,
         name: &str,
@@ -59,7 +59,7 @@ impl KernelCache {
         }
         let settings = self.settings();
         let situation = Situation {
-            // PTX that is too new for the driver is not for it to compile: nvJitLink does.
+            // nvJitLink compiles PTX, so the driver's version does not matter here.
             driver: None,
             force_jit: settings.force_ptx_jit,
             disable_jit: settings.disable_ptx_jit,
@@ -105,7 +105,7 @@ fn refusal(name: &str, device: u32, error: CudaError) -> DriverError {
     )
 }
 
-/// PTX begins with its version, behind comments and blanks.
+/// Whether the bytes are PTX: it begins with its version, after comments and blanks.
 fn looks_like_ptx(bytes: &[u8]) -> bool {
     let start = &bytes[..bytes.len().min(64 << 10)];
     start.windows(8).any(|word| word == b".version") && !start[..start.len().min(64)].contains(&0)

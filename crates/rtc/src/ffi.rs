@@ -1,4 +1,4 @@
-//! What the interfaces of NVIDIA's libraries have in common: functions by name, a version in two numbers, results in two calls.
+//! Code that the interfaces of NVIDIA's libraries share: functions by name, a version in two numbers, results in two calls.
 #![expect(
     unsafe_code,
     reason = "a function of a C library that is found at run time has the type that its header declares, which only \
@@ -11,13 +11,13 @@ use libloading::os::unix::Library;
 
 use crate::version::Version;
 
-/// A program, linking or fat binary in the making.
+/// The handle of a program, a link or a fat binary.
 pub(crate) type Handle = *mut c_void;
 type GetSize = unsafe extern "C" fn(Handle, *mut usize) -> c_int;
 type GetBytes = unsafe extern "C" fn(Handle, *mut c_void) -> c_int;
 type GetVersion = unsafe extern "C" fn(*mut c_uint, *mut c_uint) -> c_int;
 
-/// A function of a library's.
+/// A function of a library.
 ///
 /// # Safety
 /// `F` must be its type in NVIDIA's header, as a function pointer.
@@ -29,7 +29,7 @@ pub(crate) unsafe fn function<F: Copy>(library: &'static Library, name: &str) ->
         .map_err(|_| format!("it has no function {name}"))
 }
 
-/// The library's version, as its function `name` gives it.
+/// The library's version, from its function `name`.
 ///
 /// # Safety
 /// `name` takes two pointers to `int` or `unsigned int`.
@@ -44,7 +44,7 @@ pub(crate) unsafe fn version(library: &'static Library, name: &str) -> Result<Ve
     }
 }
 
-/// A result that is got in two calls: how long it is, and then itself.
+/// A result that takes two calls: one for its length, and one for its bytes.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Output {
     size: GetSize,
@@ -52,7 +52,7 @@ pub(crate) struct Output {
 }
 
 impl Output {
-    /// That of the functions `size` and `get`.
+    /// The result of the functions `size` and `get`.
     ///
     /// # Safety
     /// Both take a handle, and the one a pointer to `size_t`, the other one to as many bytes as that said.
@@ -77,7 +77,7 @@ impl Output {
         if code != 0 {
             return Err(code);
         }
-        // One more, for a library that does not count the zero at the end of a text (nvJitLink 12.0).
+        // One more byte, for a library that does not count the zero at the end of a text (nvJitLink 12.0).
         let mut bytes = vec![0_u8; size.saturating_add(1)];
         if size > 0 {
             // SAFETY: the room is more than the library has just asked for.

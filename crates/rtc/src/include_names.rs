@@ -1,16 +1,16 @@
-//! The names of other files in a program's text, and the words that matter for them.
+//! Finds the names of other files in a program's text, and the words that matter for them.
 
 /// The names of other files in a text, and the words that matter for them.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Words {
     pub(crate) names: Vec<Vec<u8>>,
     pub(crate) computed: bool,
-    /// A definition that could make a name outside the include folders.
+    /// Whether a definition could make a name outside the include folders.
     pub(crate) leads_out: bool,
     pub(crate) shows_paths: bool,
 }
 
-/// Words by which a program learns the path of its text.
+/// Words by which a program gets the path of its text.
 const PLACES: [&[u8]; 7] = [
     b"__FILE__",
     b"__BASE_FILE__",
@@ -41,7 +41,7 @@ pub(crate) fn words_of(text: &[u8]) -> Words {
                 if text.get(next) == Some(&b'(') {
                     words.file(literal(&text, next + 1));
                 } else {
-                    // `defined(__has_include)` asks for no file; a definition could hand the word on.
+                    // `defined(__has_include)` names no file; a definition could pass the word on.
                     words.computed |= defines(&text, at);
                 }
             }
@@ -70,12 +70,12 @@ impl Words {
     }
 }
 
-/// The names that a text includes, or asks for, as far as they are written out. For fuzzing: whatever the text, it answers.
+/// The names that a text includes or tests, if they are written out. For fuzzing: it returns for every text.
 pub fn names_included(text: &[u8]) -> Vec<Vec<u8>> {
     words_of(text).names
 }
 
-/// Lines that end with a backslash go on; NVRTC, like gcc, lets blanks stand behind it.
+/// Joins lines that end with a backslash; NVRTC, like gcc, allows blanks behind it.
 fn spliced(text: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(text.len());
     let mut rest = text;
@@ -101,7 +101,7 @@ fn is_word(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'$') || byte >= 0x80
 }
 
-/// Whether what stands before a word makes it a directive, or may do so.
+/// Whether the text before a word makes it a directive, or may do so.
 fn is_directive(before: &[u8]) -> bool {
     let blanks = before
         .iter()
@@ -114,7 +114,7 @@ fn is_directive(before: &[u8]) -> bool {
         .any(|sign| before.ends_with(sign))
 }
 
-/// Where the next thing is that is no blank and no comment.
+/// The position of the next character that is no blank and in no comment.
 fn blank(text: &[u8], mut at: usize) -> usize {
     loop {
         let rest = text.get(at..).unwrap_or_default();
@@ -158,7 +158,7 @@ fn defines(text: &[u8], at: usize) -> bool {
         || text[start..at].windows(7).any(|word| word == b"define ")
 }
 
-/// Whether all dots in a row are three of them, as in a macro of any number of arguments.
+/// Whether dots occur only in groups of three, as in a macro with any number of arguments.
 fn only_ellipses(line: &[u8]) -> bool {
     let mut runs = line.split(|b| *b != b'.').filter(|run| run.len() > 1);
     runs.all(|run| run.len() == 3)

@@ -1,10 +1,10 @@
-//! Which files a program may include: all that NVRTC could open for it, found without running it.
+//! Finds the files that a program may include: all that NVRTC could open for it, without running NVRTC.
 //!
-//! NVRTC gives no list of the files it read, so the texts are searched: every `#include` and every `__has_include`
-//! counts, also where a macro would leave it out, and each name is taken from every place where NVRTC could look.
-//! That is never less than NVRTC reads. Files that are looked for in vain need no entry: the names follow from the texts,
-//! and a file that is created later is then found. A name that a macro makes is not known; then all files below all
-//! include folders count, and where such a name could lead out of them, the program is not kept.
+//! NVRTC does not list the files that it read, so the texts are searched. Every `#include` and every `__has_include` counts,
+//! even if a macro would leave it out, and each name is looked for in every place where NVRTC could look. The result
+//! contains at least all files that NVRTC reads. Files that do not exist need no entry: the names follow from the texts, and
+//! a file that is created later is then found. A name that a macro makes is not known. Then all files below all include
+//! folders count, and if such a name could lead out of them, the result is not stored.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::{Path, PathBuf};
@@ -14,42 +14,42 @@ use crate::include_names::words_of;
 use crate::option_rules::{keeps_paths, pre_include};
 use crate::request::CompileRequest;
 
-/// More files or bytes than this are no program's headers, and too many to look at again.
+/// A program with more files or bytes than this is not stored: they would be too many to check again.
 const MOST_FILES: usize = 20_000;
 const MOST_BYTES: u64 = 1 << 30;
-/// Folders within folders; a link may lead in circles.
+/// The deepest nesting of folders; links may form circles.
 const DEEPEST: usize = 40;
 
 /// The files that a program may include.
 #[derive(Debug, Default)]
 pub(crate) struct Included {
-    /// BLAKE3 of each file, by a name that does not say where the folders are.
+    /// The BLAKE3 of each file, by a name that does not depend on the place of the folders.
     pub files: BTreeMap<String, [u8; 32]>,
     /// The paths of those files.
     pub read: BTreeSet<PathBuf>,
-    /// Paths where no file was.
+    /// Paths at which there was no file.
     pub absent: BTreeSet<PathBuf>,
-    /// Whether the place of the folders may show in the image (`__FILE__`).
+    /// Whether the image may contain the place of the folders (`__FILE__`).
     pub shows_paths: bool,
-    /// Whether names are made by macros: then there are more files than `read` and `absent` list.
+    /// Whether macros make names: then there are more files than `read` and `absent` list.
     pub computed: bool,
 }
 
-/// Where a text is, as far as that decides where its headers are searched for.
+/// The place of a text, which decides where its headers are searched for.
 #[derive(Debug, Clone)]
 enum Origin {
-    /// The program itself, in a folder that cannot be.
+    /// The program itself, in a folder that cannot exist.
     Program,
-    /// A header given as text, or an option: the working directory.
+    /// A header given as text, or an option: it is in the working directory.
     Text,
-    /// A file: its folder, and the name of that for the key.
+    /// A file: its folder, and the folder's name in the key.
     File(PathBuf, String),
 }
 
-/// Finds all that `request` may include. Its folders are absolute.
+/// Finds all files that `request` may include. Its folders are absolute.
 ///
 /// # Errors
-/// It cannot be known: the caller must not keep what comes of it. The text says why.
+/// The files cannot be known: the caller must not store the result. The text gives the reason.
 pub(crate) fn find(request: &CompileRequest, directory: &Path) -> Result<Included, Unknown> {
     let mut search = Search {
         folders: &request.include_folders,
@@ -97,7 +97,7 @@ pub(crate) fn find(request: &CompileRequest, directory: &Path) -> Result<Include
     Ok(search.included)
 }
 
-/// Why it cannot be known what a program includes.
+/// The reason why the included files cannot be known.
 #[derive(Debug, Clone)]
 pub(crate) struct Unknown(pub String);
 
@@ -122,7 +122,7 @@ impl Search<'_> {
             .extend(found.names.into_iter().map(|name| (name, origin.clone())));
     }
 
-    /// Looks for a name wherever NVRTC could.
+    /// Looks for a name in every place where NVRTC could look.
     fn name(&mut self, name: &[u8], origin: &Origin) -> Result<(), Unknown> {
         use std::os::unix::ffi::OsStrExt;
         let path = Path::new(std::ffi::OsStr::from_bytes(name));
@@ -143,7 +143,7 @@ impl Search<'_> {
         Ok(())
     }
 
-    /// A place of a name. NVRTC looks for the same name with `.stdh` behind it too (seen, 12.0 to 13.5).
+    /// Adds a possible path for a name. NVRTC also looks for the name with `.stdh` behind it (seen, 12.0 to 13.5).
     fn candidate(&mut self, path: PathBuf, label: String) -> Result<(), Unknown> {
         let mut other = path.clone().into_os_string();
         other.push(".stdh");
@@ -181,7 +181,7 @@ impl Search<'_> {
         Ok(text)
     }
 
-    /// Every file below a folder.
+    /// Adds every file below a folder.
     fn everything(&mut self, folder: &Path, label: &str, depth: usize) -> Result<(), Unknown> {
         let listing = match std::fs::read_dir(folder) {
             Ok(listing) if depth < DEEPEST => listing,

@@ -1,4 +1,4 @@
-//! Kernels by their texts, and those that are loaded.
+//! Kernels by their texts, and loaded functions.
 
 use std::sync::Arc;
 
@@ -64,12 +64,12 @@ impl PartialEq for Kernel {
 
 impl Eq for Kernel {}
 
-/// A function by what was asked for, compared whole.
+/// A loaded function with its request, which is compared as a whole.
 #[derive(Debug)]
 pub(crate) struct Loaded {
     pub kernel: Kernel,
     pub device: usize,
-    /// The image it is of: another one has come where a header was edited.
+    /// The image that the function is from: there is a new one after a header was edited.
     pub image: Arc<Compiled>,
     pub function: Arc<Function>,
 }

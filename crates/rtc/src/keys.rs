@@ -1,4 +1,4 @@
-//! What the key of an image is made of.
+//! Computes the key of an image.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use crate::option_rules::keeps_paths;
 use crate::request::CompileRequest;
 use crate::seen_files::SeenFiles;
 
-/// Changes with what a key or an entry means.
+/// The version of keys and entries: it changes when their meaning changes.
 const DOMAIN: &str = "warpcc kernel 1";
 const LINK_DOMAIN: &str = "warpcc linked image 1";
 
@@ -30,7 +30,7 @@ pub(crate) fn of_program(
     let keeps = |option: &Arc<str>| keeps_paths(option);
     let place = seen.included.shows_paths || request.options.iter().any(keeps);
     for option in compiler.options(request) {
-        // Where the folders are does not count, but what is in them, unless it shows.
+        // The content of the folders counts, and their place only if the image may contain it.
         match option.starts_with(b"--include-path=") && !place {
             true => hashing.part("option", b"--include-path"),
             false => hashing.part("option", &option),
@@ -78,7 +78,7 @@ pub(crate) fn of_link(linker: &Linker, builds: &[[u8; 32]], request: &LinkReques
     hashing.finish()
 }
 
-/// In place of a key where the included files cannot be known.
+/// A value for images whose included files cannot be known.
 pub(crate) fn unknown() -> Key {
     Hashing::new(DOMAIN).finish()
 }

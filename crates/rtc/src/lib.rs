@@ -1,9 +1,10 @@
-//! Kernels as text: compiles them with NVRTC, keeps what comes of it for every process and machine, and loads them.
+//! Kernels as text: compiles them with NVRTC, stores the images for every process and machine, and loads them.
 //!
 //! - [`Compiler`] turns a [`CompileRequest`] into a [`Compiled`] image for a [`Target`]: no GPU, no driver, no cache.
 //! - [`Linker`] turns images, LTO-IR and PTX into one cubin, [`FatbinMaker`] images into one fat binary.
 //! - [`KernelCache`] compiles and links what it does not find in memory, in folders or in shared caches.
-//! - [`Device`] and [`KernelCache::get_function`] load them on a GPU; [`KernelCache::get_fatbin`] takes what a driver would.
+//! - [`Device`] and [`KernelCache::get_function`] load them on a GPU; [`KernelCache::get_fatbin`] chooses the image that a
+//!   driver would.
 //!
 //! Nothing of NVIDIA's is linked. Libraries are found when they are first needed; one that is missing is an
 //! [`Error`] that lists what was tried.

@@ -23,9 +23,9 @@ use crate::environment::Environment;
 use crate::error::LibraryError;
 use crate::version::{OLDEST, Version};
 
-/// `dlopen(3)`: only what is loaded already. The same in glibc and musl.
+/// A flag of `dlopen(3)`: return only a library that is loaded already. It is the same in glibc and musl.
 const RTLD_NOLOAD: c_int = 4;
-/// The major versions that there are libraries of, newest first.
+/// The major versions of the libraries, newest first.
 const MAJORS: [u32; 2] = [13, 12];
 
 /// One of NVIDIA's libraries.
@@ -46,14 +46,14 @@ pub(crate) struct Wanted {
 /// A library that is loaded for as long as the process lives.
 struct Opened {
     library: &'static Library,
-    /// The places that were tried before, for the message if this library turns out not to work.
+    /// The places that were tried before, for the message if this library does not work.
     tried: Vec<String>,
 }
 
-/// Opens the first that loads, and takes its functions with `load`, which may refuse it.
+/// Opens the first library that loads, and calls `load` to get its functions. `load` may refuse it.
 ///
 /// # Errors
-/// None loads, or `load` refuses it; with everything that was tried.
+/// No library loads, or `load` refuses it; the error has everything that was tried.
 pub(crate) fn find<L>(
     wanted: &Wanted,
     explicit: Option<&Path>,
@@ -97,7 +97,7 @@ fn open(
             })
             .ok_or_else(|| failure(wanted, "what is named does not load", tried));
     }
-    // One folder with NVRTC and its linker is one toolkit.
+    // NVRTC and the linker in one folder belong to one toolkit.
     if let Some(folder) = beside
         && let Some(library) = first(files_in(folder, wanted), &mut tried)
     {
@@ -131,16 +131,16 @@ fn open(
         .ok_or_else(|| failure(wanted, "", tried))
 }
 
-/// Loads a library that another one will ask for by its bare name: the linker then finds it loaded.
+/// Loads a library that another one will request by its bare name: the dynamic linker then finds it loaded.
 pub(crate) fn load_ahead(path: &Path) -> bool {
     path.is_file() && first(vec![path.to_path_buf()], &mut Vec::new()).is_some()
 }
 
-/// The driver's version, which is the newest toolkit it knows: 13.0. Asked before cudarc is: that panics where there is
-/// no driver, or one without a function it wants.
+/// The driver's version, which is the newest toolkit that it knows: 13.0. It is queried before cudarc is used, because
+/// cudarc panics if there is no driver, or if the driver lacks a function.
 ///
 /// # Errors
-/// There is no driver, or one older than 12.0; with what was tried.
+/// There is no driver, or it is older than 12.0; the error has what was tried.
 pub fn driver_version() -> Result<Version, LibraryError> {
     type GetVersion = unsafe extern "C" fn(*mut c_int) -> c_int;
     let wanted = Wanted {
@@ -200,7 +200,7 @@ fn first(candidates: Vec<PathBuf>, tried: &mut Vec<String>) -> Option<&'static L
 }
 
 fn describe(error: &libloading::Error) -> String {
-    // The loader's words are in the source; the error itself only says that dlopen failed.
+    // The loader's message is in the source; the error itself only says that dlopen failed.
     std::error::Error::source(error).map_or_else(|| error.to_string(), ToString::to_string)
 }
 
@@ -242,7 +242,7 @@ fn folders(wanted: &Wanted, environment: &Environment) -> Vec<PathBuf> {
     folders
 }
 
-/// Where Python's packages may be. No Python is started: that costs as much as a compilation.
+/// The folders of Python's packages. Python is not started, because that takes as long as a compilation.
 fn site_packages(environment: &Environment) -> Vec<PathBuf> {
     let mut prefixes: Vec<PathBuf> = ["VIRTUAL_ENV", "CONDA_PREFIX"]
         .iter()
@@ -259,7 +259,7 @@ fn site_packages(environment: &Environment) -> Vec<PathBuf> {
         all.next()
     });
     for python in [running, on_path].into_iter().flatten() {
-        // An environment's python3 is a link to the one it was made from; packages may be next to either.
+        // The python3 of a virtual environment is a link to another Python; packages may be next to either.
         let resolved = std::fs::canonicalize(&python).ok();
         for file in [Some(python), resolved].into_iter().flatten() {
             prefixes.extend(file.parent().and_then(Path::parent).map(Path::to_path_buf));
@@ -289,7 +289,7 @@ fn site_packages(environment: &Environment) -> Vec<PathBuf> {
     packages
 }
 
-/// The file that a function of a library comes from: what the kernel says is mapped at its address.
+/// The file from which a function of a library comes: the kernel maps it at the function's address.
 pub(crate) fn file_at(address: usize) -> Option<PathBuf> {
     let maps = std::fs::read_to_string("/proc/self/maps").ok()?;
     maps.lines().find_map(|line| {

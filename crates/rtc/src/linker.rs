@@ -23,16 +23,16 @@ pub enum PieceKind {
     Ptx,
     /// LTO-IR.
     LtoIr,
-    /// A fat binary, of which the fitting image is taken.
+    /// A fat binary; the linker takes the fitting image.
     Fatbin,
     /// A host object with a fat binary inside.
     Object,
-    /// A library of such objects.
+    /// A library of objects with fat binaries.
     Library,
 }
 
 impl PieceKind {
-    /// `nvJitLinkInputType` of nvJitLink.h.
+    /// The number in `nvJitLinkInputType` of nvJitLink.h.
     fn number(self) -> c_int {
         match self {
             Self::Cubin => 1,
@@ -57,7 +57,7 @@ impl PieceKind {
     }
 }
 
-/// Something to be linked.
+/// A piece to link.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Piece {
     /// Its name in messages.
@@ -68,10 +68,10 @@ pub struct Piece {
     pub bytes: Arc<[u8]>,
 }
 
-/// Pieces to be linked.
+/// Pieces to link together.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct LinkRequest {
-    /// The name of the whole in messages.
+    /// The name of the result in messages.
     pub name: Arc<str>,
     /// Its pieces, in order.
     pub pieces: Vec<Piece>,
@@ -82,7 +82,7 @@ pub struct LinkRequest {
 }
 
 impl LinkRequest {
-    /// PTX to be compiled to a cubin: what a driver's JIT does.
+    /// A request to compile PTX to a cubin, as a driver's JIT does.
     pub fn of_ptx(name: impl Into<Arc<str>>, ptx: impl Into<Arc<[u8]>>, target: RealArch) -> Self {
         let name = name.into();
         let piece = Piece {
@@ -115,7 +115,7 @@ pub struct Linker {
 }
 
 impl Linker {
-    /// With the nvJitLink of this machine; docs/rtc.md says where it is looked for.
+    /// Finds the nvJitLink of this machine, in the places that docs/rtc.md lists.
     ///
     /// # Errors
     /// No nvJitLink was found; the error lists everything that was tried.
@@ -123,8 +123,8 @@ impl Linker {
         Self::find_with(None, None, &Environment::of_process())
     }
 
-    /// With the nvJitLink at `path` (the library or its folder); without a path the one in the folder `beside`, such
-    /// as NVRTC's, or else the one that `environment` leads to.
+    /// Opens the nvJitLink at `path` (the library or its folder). Without a path, finds it in the folder `beside`, such as
+    /// NVRTC's, or else through `environment`.
     ///
     /// # Errors
     /// As [`Linker::find`].
@@ -144,15 +144,15 @@ impl Linker {
         self.library.version()
     }
 
-    /// The library's file; empty where the system does not tell.
+    /// The library's file; empty if the system does not report it.
     pub fn library(&self) -> &Path {
         self.library.path()
     }
 
-    /// Links. A linking cannot be ended before it is done.
+    /// Links the pieces. A running link cannot be stopped.
     ///
     /// # Errors
-    /// The request is wrong ([`Error::Invalid`]) or the pieces do not link ([`Error::Link`], with the log).
+    /// The request is invalid ([`Error::Invalid`]) or the pieces do not link ([`Error::Link`], with the log).
     pub fn link(&self, request: &LinkRequest) -> Result<Linked, Error> {
         if request.pieces.is_empty() {
             return Err(Error::invalid("pieces", "there is nothing to link"));
@@ -208,7 +208,7 @@ impl Linker {
     }
 }
 
-/// Refuses what is not of the kind it is said to be: nvJitLink 12.0 crashes on a text that is no PTX.
+/// Refuses a piece that is not of the stated kind: nvJitLink 12.0 crashes on a text that is no PTX.
 fn check_kind(piece: &Piece) -> Result<(), Error> {
     let begins = |magic: &[u8]| piece.bytes.starts_with(magic);
     let has = |word: &[u8]| piece.bytes.windows(word.len()).any(|part| part == word);

@@ -1,4 +1,4 @@
-//! The cache's kernels on a GPU: loaded once, and found again by what was asked for.
+//! Loads the cache's kernels on a GPU once, and finds them again by their request.
 
 use std::sync::Arc;
 
@@ -11,8 +11,8 @@ use crate::kernel::{Kernel, Loaded, hash_of};
 use crate::memory::{read, written};
 
 impl KernelCache {
-    /// MXNet's call: the kernel `name` of `source`, with `parameters` as text before it, ready to launch on `device`.
-    /// Compiled and loaded when it is first asked for; afterwards it costs a look into memory.
+    /// The same call as MXNet's: the kernel `name` of `source`, with `parameters` as text before it, ready to launch on
+    /// `device`. The first request compiles and loads it; later ones only look it up in memory.
     ///
     /// # Errors
     /// As [`KernelCache::get`] and [`Device::load`].
@@ -35,9 +35,9 @@ impl KernelCache {
         }
     }
 
-    /// The same for a kernel whose texts were read and hashed before: however long they are, a repeat costs well under
-    /// a microsecond. Where there are include folders, every file that was included is looked at as for
-    /// [`KernelCache::get`], which costs more.
+    /// The same for a kernel whose texts are already read and hashed: however long they are, a repeated call takes well
+    /// under a microsecond. If there are include folders, every included file is checked as for [`KernelCache::get`], which
+    /// takes longer.
     ///
     /// # Errors
     /// As [`KernelCache::get_function`].
@@ -54,7 +54,7 @@ impl KernelCache {
         }
     }
 
-    /// A loaded function, and the image that it is from.
+    /// A loaded function, and its image.
     fn known(
         &self,
         hash: u64,
@@ -69,7 +69,7 @@ impl KernelCache {
         Some((found.function.clone(), found.image.clone()))
     }
 
-    /// The known function, if the current image is still the one that it is from; otherwise the current image, loaded.
+    /// The loaded function, if its image is still the current one; otherwise the current image, loaded.
     fn looked_up(
         &self,
         kernel: Kernel,
@@ -105,8 +105,8 @@ impl KernelCache {
         Ok(function)
     }
 
-    /// Forgets every loaded function. Functions that are still held stay loaded; the others' memory on the GPU is
-    /// free again.
+    /// Removes every loaded function from the cache. Functions that are still in use stay loaded; the GPU memory of the
+    /// others becomes free.
     pub fn unload_functions(&self) {
         written(&self.functions).clear();
     }

@@ -1,8 +1,8 @@
-//! One compilation of a kernel at a time on a machine: a lock that the system takes back when its holder dies.
+//! Lets one process on a machine compile a kernel at a time, with a lock that the system releases when its holder dies.
 //!
-//! A holder shows that it lives by touching the lock's file. A waiter waits as long as that goes on, which is as
-//! long as compiling takes; a holder that is stopped, or a file system without locks, costs a few seconds once, and
-//! then two processes compile the same.
+//! A holder shows that it is alive by touching the lock's file. A waiter waits as long as that continues, which is the time
+//! to compile. If a holder was stopped, or the file system has no locks, the wait takes a few seconds once, and then two
+//! processes compile the same kernel.
 
 use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
@@ -15,25 +15,25 @@ use warpcc_cache::Key;
 use crate::call_limits::CallLimits;
 use crate::error::Error;
 
-/// How often a holder shows that it lives.
+/// How often a holder touches the file.
 const BEAT: Duration = Duration::from_millis(500);
-/// How long a holder may show nothing: a machine can be very busy.
+/// How long a holder may go without touching the file: a machine can be very busy.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// The right to compile one kernel, given back when it is dropped.
+/// The right to compile one kernel, released when it is dropped.
 pub(crate) struct Lock {
     path: PathBuf,
     over: Arc<AtomicBool>,
     beating: Option<std::thread::JoinHandle<()>>,
-    /// Closing it gives the lock back.
+    /// Closing the file releases the lock.
     _file: File,
 }
 
-/// Waits for the right to compile the kernel `key`. `None` where no lock can be taken, or where its holder does not
-/// move: the caller then compiles without a lock.
+/// Waits for the right to compile the kernel `key`. `None` if no lock can be taken, or if its holder is not alive: the
+/// caller then compiles without a lock.
 ///
 /// # Errors
-/// It was time to give up on `what`.
+/// A limit of `what` was reached.
 pub(crate) fn wait(
     folder: &Path,
     key: &Key,
@@ -87,12 +87,12 @@ impl Lock {
             let over = over.clone();
             let beat = move || {
                 while !over.load(Ordering::Acquire) {
-                    // One beat that fails is one sign of life less.
+                    // If this fails once, there is only one sign of life less.
                     drop(file.set_modified(SystemTime::now()));
                     std::thread::park_timeout(BEAT);
                 }
             };
-            // Without the thread others may compile the same.
+            // Without the thread, other processes may compile the same kernel.
             std::thread::Builder::new()
                 .name("warpcc-rtc-lock".to_owned())
                 .spawn(beat)
@@ -112,10 +112,10 @@ impl Drop for Lock {
         self.over.store(true, Ordering::Release);
         if let Some(beating) = self.beating.take() {
             beating.thread().unpark();
-            // It has a handle of the file, which would hold the lock.
+            // The thread has a handle of the file, which would keep the lock.
             drop(beating.join());
         }
-        // Removed while it is held, so that no other process's lock is taken away.
+        // The file is removed while the lock is held, so that no other process's lock is removed.
         drop(std::fs::remove_file(&self.path));
     }
 }

@@ -1,8 +1,8 @@
-//! Images in memory, by request; the least recently used leave first.
+//! Images in memory, by request; the least recently used are removed first.
 //!
-//! A request is compared whole before an image is given, but cheaply where possible: texts that are one `Arc` are
-//! equal, and a long text is found by samples of it. Only where several entries have the same samples is the request
-//! hashed whole.
+//! A request is compared as a whole before an image is returned, but cheaply if possible: texts in the same `Arc` are equal,
+//! and a long text is found by samples of it. Only if several entries have the same samples is the request hashed as a
+//! whole.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -14,7 +14,7 @@ use warpcc_cache::{InputManifest, Key};
 use crate::asked::Asked;
 use crate::compiler::Compiled;
 
-/// Images by `K`, compared whole: hashes only find them quickly.
+/// Images by request `K`, which is compared as a whole: hashes only find it quickly.
 #[derive(Debug)]
 pub(crate) struct Memory<K> {
     images: HashMap<u64, Vec<(K, Remembered)>>,
@@ -23,15 +23,15 @@ pub(crate) struct Memory<K> {
     clock: AtomicU64,
 }
 
-/// An image and what was seen of the files that went into it.
+/// An image, and the state of the files that went into it.
 #[derive(Debug)]
 pub(crate) struct Remembered {
     pub compiled: Arc<Compiled>,
     pub key: Key,
     pub manifest: InputManifest,
-    /// The working directory; empty where it has no part in the image.
+    /// The working directory; empty if it does not matter for the image.
     pub directory: PathBuf,
-    /// [`Asked::thorough`] of what it is kept by.
+    /// The [`Asked::thorough`] hash of its request.
     thorough: u64,
     used: AtomicU64,
 }
@@ -59,7 +59,7 @@ impl Remembered {
 }
 
 impl<K: Asked> Memory<K> {
-    /// One that holds `most` bytes of images.
+    /// Memory for `most` bytes of images.
     pub(crate) fn new(most: u64) -> Self {
         Self {
             images: HashMap::new(),
@@ -77,7 +77,7 @@ impl<K: Asked> Memory<K> {
         Some(found)
     }
 
-    /// Keeps an image, in place of what was there. One that is larger than everything may be is not kept.
+    /// Stores an image, in place of an earlier one. An image that is larger than the limit is not stored.
     pub(crate) fn put(&mut self, asked: K, mut image: Remembered) {
         if image.size() > self.most {
             return;
@@ -103,7 +103,7 @@ impl<K: Asked> Memory<K> {
         );
     }
 
-    /// Down to nine tenths, so that the next time does not come at once.
+    /// Removes images down to nine tenths of the limit, so that the next removal is not due at once.
     fn shrink(&mut self) {
         let all = self.images.values().flatten();
         let mut ages: Vec<(u64, u64)> = all
@@ -126,7 +126,7 @@ impl<K: Asked> Memory<K> {
     }
 }
 
-/// Where the entry is that was asked for, of those with the same samples.
+/// The position of the requested entry among those with the same samples.
 fn position<K: Asked>(alike: &[(K, Remembered)], asked: &K) -> Option<usize> {
     if let Some(at) = alike.iter().position(|(known, _)| known.is_one(asked)) {
         return Some(at);
@@ -134,14 +134,14 @@ fn position<K: Asked>(alike: &[(K, Remembered)], asked: &K) -> Option<usize> {
     if let [(only, _)] = alike {
         return only.equals(asked).then_some(0);
     }
-    // Many programs that differ in a number deep inside: each would be read up to there.
+    // Many programs may differ in a number deep inside: each would be read up to that place.
     let thorough = asked.thorough();
     alike
         .iter()
         .position(|(known, image)| image.thorough == thorough && known.equals(asked))
 }
 
-/// For reading. A panic elsewhere leaves at worst a wrong sum of bytes behind.
+/// Locks for reading, also after a panic, which leaves at worst a wrong sum of bytes.
 pub(crate) fn read<T>(lock: &RwLock<T>) -> RwLockReadGuard<'_, T> {
     lock.read().unwrap_or_else(|poisoned| poisoned.into_inner())
 }

@@ -28,10 +28,10 @@ const WANTED: Wanted = Wanted {
 
 type Create = unsafe extern "C" fn(*mut Handle, *const *const c_char, usize) -> c_int;
 type Destroy = unsafe extern "C" fn(*mut Handle) -> c_int;
-/// Code, size, architecture, name.
+/// The arguments are code, size, architecture and name.
 type AddCubin =
     unsafe extern "C" fn(Handle, *const c_void, usize, *const c_char, *const c_char) -> c_int;
-/// The same, with the options for the compiler that will compile it.
+/// The same, with options for the compiler that will compile the code.
 type AddText = unsafe extern "C" fn(
     Handle,
     *const c_void,
@@ -42,7 +42,7 @@ type AddText = unsafe extern "C" fn(
 ) -> c_int;
 type ErrorString = unsafe extern "C" fn(c_int) -> *const c_char;
 
-/// nvFatbin, loaded for as long as the process lives. Any number of threads may use it.
+/// nvFatbin, which stays loaded until the process ends. Any number of threads may use it.
 #[derive(Debug)]
 pub(crate) struct NvFatbin {
     version: Version,
@@ -68,13 +68,13 @@ pub(crate) enum Kind {
 pub(crate) struct Part<'j> {
     pub kind: Kind,
     pub bytes: &'j [u8],
-    /// `90a`
+    /// The architecture: `90a`.
     pub arch: CString,
     pub name: CString,
     pub options: CString,
 }
 
-/// Why nothing came of a job: nvFatbin's words, and the image they are about.
+/// Why a job failed: nvFatbin's message, and the image that it is about.
 pub(crate) struct Fault {
     pub code: String,
     pub part: Option<usize>,
@@ -111,7 +111,7 @@ impl NvFatbin {
         self.version
     }
 
-    /// The library's file; empty where the system does not tell.
+    /// The library's file; empty if the system does not report it.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
@@ -126,7 +126,7 @@ impl NvFatbin {
         let code =
             unsafe { (self.create)(&raw mut making.handle, options.as_ptr(), options.len()) };
         if code != 0 {
-            // Whether there is something to destroy is not said.
+            // It is not documented whether there is something to destroy.
             making.handle = ptr::null_mut();
         }
         self.check(code, None)?;
@@ -175,7 +175,7 @@ impl NvFatbin {
     }
 }
 
-/// A fat binary in the making, destroyed when it is dropped.
+/// An unfinished fat binary, destroyed when it is dropped.
 struct Making<'l> {
     library: &'l NvFatbin,
     handle: Handle,

@@ -56,7 +56,7 @@ type Destroy = unsafe extern "C" fn(*mut Handle) -> c_int;
 type AddData = unsafe extern "C" fn(Handle, c_int, *const c_void, usize, *const c_char) -> c_int;
 type OfHandle = unsafe extern "C" fn(Handle) -> c_int;
 
-/// nvJitLink, loaded for as long as the process lives. Any number of threads may use it.
+/// nvJitLink, which stays loaded until the process ends. Any number of threads may use it.
 #[derive(Debug)]
 pub(crate) struct NvJitLink {
     version: Version,
@@ -77,7 +77,7 @@ pub(crate) struct Job<'j> {
     pub pieces: &'j [(c_int, &'j [u8], CString)],
 }
 
-/// Why nothing came of a job: nvJitLink's name for it, its log, and the piece it is about.
+/// Why a job failed: nvJitLink's name for the error, its log, and the piece that it is about.
 pub(crate) struct Fault {
     pub code: String,
     pub log: String,
@@ -102,12 +102,12 @@ impl NvJitLink {
         self.version
     }
 
-    /// The library's file; empty where the system does not tell.
+    /// The library's file; empty if the system does not report it.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The cubin and what was said about it.
+    /// Links, and returns the cubin and the log.
     pub(crate) fn run(&self, job: &Job<'_>) -> Result<(Vec<u8>, String), Fault> {
         let options: Vec<_> = job.options.iter().map(|option| option.as_ptr()).collect();
         let mut linking = Linking {
@@ -123,7 +123,7 @@ impl NvJitLink {
             )
         };
         if code != 0 {
-            // 12.0 has freed it and leaves the pointer: there is no log to ask for, and nothing to destroy.
+            // nvJitLink 12.0 has freed the handle and leaves the pointer: there is no log, and nothing to destroy.
             linking.handle = ptr::null_mut();
         }
         linking.check(code, None)?;
@@ -182,7 +182,7 @@ impl Linking<'_> {
         })
     }
 
-    /// A log. Empty where it cannot be read: a log only explains another error.
+    /// A log; empty if it cannot be read, because a log only explains another error.
     fn text(&self, output: Output) -> String {
         if self.handle.is_null() {
             return String::new();
@@ -204,7 +204,7 @@ impl Drop for Linking<'_> {
 /// How a library names its functions.
 struct Named {
     library: &'static Library,
-    /// The version in the names, where they have one.
+    /// The version in the names, if they have one.
     suffix: Option<Version>,
 }
 

@@ -1,7 +1,7 @@
 //! NVRTC, loaded at run time: one program in, one image out.
 //!
-//! cudarc has NVRTC too, but not the calls of 12.8 (a callback that ends a compilation), and it panics where the
-//! library is missing; so all of NVRTC is here, and nothing else.
+//! cudarc has NVRTC too, but not the calls of 12.8 (a callback that stops a compilation), and it panics if the library is
+//! missing. So this module has all of NVRTC that is used here.
 #![expect(
     unsafe_code,
     reason = "a C library that is found at run time has no safe interface; each call gives the types that NVIDIA's \
@@ -36,33 +36,33 @@ const WANTED: Wanted = Wanted {
              WARPCC_NVRTC",
 };
 
-/// The headers of a toolkit and of CCCL that NVRTC carries with it, from 13.3 on.
+/// The headers of a toolkit and of CCCL that NVRTC carries since 13.3.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BundledHeaders {
-    /// The toolkit they are of.
+    /// The version of the toolkit.
     pub version: Version,
     /// The number of files.
     pub files: u32,
-    /// Their bytes, about, once they are written out.
+    /// The approximate size of the files when they are written.
     pub bytes: u64,
 }
 
-/// NVRTC, loaded for as long as the process lives. Any number of threads may use it.
+/// NVRTC, which stays loaded until the process ends. Any number of threads may use it.
 #[derive(Debug)]
 pub struct Nvrtc {
     version: Version,
     architectures: Vec<u32>,
     path: PathBuf,
-    /// The device library that NVRTC opens when it compiles, where it is next to NVRTC.
+    /// The device library that NVRTC opens when it compiles, if it is next to NVRTC.
     builtins: Option<PathBuf>,
     functions: Functions,
 }
 
 impl Nvrtc {
-    /// Finds and loads it, in the order that `library.rs` and docs/rtc.md give.
+    /// Finds and loads NVRTC, in the order that `library.rs` and docs/rtc.md describe.
     ///
     /// # Errors
-    /// None was found that loads and is 12.0 or newer; with everything that was tried.
+    /// No NVRTC of 12.0 or newer was found that loads; the error has everything that was tried.
     pub fn find(explicit: Option<&Path>, environment: &Environment) -> Result<Self, LibraryError> {
         library::find(&WANTED, explicit, None, environment, Self::load)
     }
@@ -82,7 +82,7 @@ impl Nvrtc {
         }
         let functions = Functions::load(library)?;
         let architectures = functions::architectures(library)?;
-        // The wheels of 13.0 and before look for it only where the dynamic linker does.
+        // The wheels of 13.0 and before search for it only with the dynamic linker.
         let builtins = path.with_file_name(format!("libnvrtc-builtins.so.{version}"));
         let builtins = library::load_ahead(&builtins).then_some(builtins);
         Ok(Self {
@@ -104,18 +104,18 @@ impl Nvrtc {
         &self.architectures
     }
 
-    /// The library's file, as the kernel names it; empty where it does not.
+    /// The library's file, as the kernel names it; empty if the kernel does not.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The files whose content decides what comes of a program.
+    /// The files whose content decides the result of a compilation.
     pub(crate) fn files(&self) -> impl Iterator<Item = &Path> {
         let library = Some(self.path.as_path()).filter(|path| !path.as_os_str().is_empty());
         library.into_iter().chain(self.builtins.as_deref())
     }
 
-    /// The headers it carries; none before 13.3, or where its builtins have none.
+    /// The headers that NVRTC carries; none before 13.3, or if its builtins have none.
     pub(crate) fn bundled_headers(&self) -> Option<BundledHeaders> {
         let (info, _) = self.functions.headers?;
         let mut raw = RawHeaders::default();
@@ -133,7 +133,7 @@ impl Nvrtc {
         program::compile(&self.functions, job)
     }
 
-    /// Writes them into a folder, unless they are there; NVRTC sees to it that processes do not get in each other's way.
+    /// Writes the headers into a folder, unless they exist; NVRTC makes sure that several processes can do so at once.
     pub(crate) fn install_headers(&self, folder: &CStr) -> Result<(), Fault> {
         /// `NVRTC_INSTALL_HEADERS_SKIP_IF_EXISTS` of nvrtc.h.
         const SKIP_IF_THERE: c_uint = 0;
@@ -155,7 +155,7 @@ impl Nvrtc {
         Err(Fault::Call { call, code })
     }
 
-    /// Whether a compilation can be ended before it is done (12.8).
+    /// Whether a running compilation can be stopped (12.8).
     pub fn can_be_stopped(&self) -> bool {
         self.functions.set_flow.is_some()
     }

@@ -1,9 +1,9 @@
-//! What an option of NVRTC's means here: whether it is refused, and whether files or paths have a part in it.
+//! The rules for NVRTC's options: which are refused, and which involve files or paths.
 
 use crate::c_text::c_text;
 use crate::error::Error;
 
-/// Options of which the library has its own word, and which it is.
+/// Options for which this library has a field of its own, with that field.
 const OWN: [(&str, &str); 16] = [
     ("--gpu-architecture", "give a Target"),
     ("-arch", "give a Target"),
@@ -13,7 +13,7 @@ const OWN: [(&str, &str); 16] = [
     ("-optix-ir", "OptiX IR is not supported"),
     ("--include-path", "give an include folder"),
     ("-I", "give an include folder"),
-    // It would read files that are not checked again.
+    // NVRTC would read files that are not checked again.
     (
         "--use-bundled-headers",
         "give the folders of Compiler::install_bundled_headers",
@@ -35,7 +35,7 @@ pub(crate) fn check_option(option: &str) -> Result<(), Error> {
     if option.trim().is_empty() {
         return Err(Error::invalid("option", "it is empty"));
     }
-    // -Idir has its value without a sign between.
+    // -Idir has its value directly behind it.
     let word = match option.strip_prefix("-I") {
         Some(_) => "-I",
         None => option.split(['=', ' ']).next().unwrap_or(option),
@@ -46,7 +46,7 @@ pub(crate) fn check_option(option: &str) -> Result<(), Error> {
     }
 }
 
-/// The file that an option has included before the source.
+/// The file that an option includes before the source.
 pub(crate) fn pre_include(option: &str) -> Option<&str> {
     ["--pre-include", "-include"].iter().find_map(|word| {
         let rest = option.strip_prefix(word)?;
@@ -55,7 +55,7 @@ pub(crate) fn pre_include(option: &str) -> Option<&str> {
     })
 }
 
-/// Whether an option makes NVRTC write a file, which a cache could not give back.
+/// Whether an option makes NVRTC write a file, which a hit could not restore.
 pub(crate) fn writes_a_file(option: &str) -> bool {
     let word = option.split(['=', ' ']).next().unwrap_or(option);
     [

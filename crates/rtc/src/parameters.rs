@@ -1,4 +1,4 @@
-//! A kernel's parameters, as the driver reports them: how many, and their sizes.
+//! Reads the number and the sizes of a kernel's parameters from the driver.
 #![expect(
     unsafe_code,
     reason = "cudarc has no safe form of cuFuncGetParamInfo and cuDriverGetVersion"
@@ -6,10 +6,10 @@
 
 use cudarc::driver::{CudaFunction, sys};
 
-/// The first driver that tells (`cuFuncGetParamInfo`), as `cuDriverGetVersion` counts.
+/// The first driver that reports them (`cuFuncGetParamInfo`), in the form of `cuDriverGetVersion`.
 const TELLS: i32 = 12_040;
 
-/// The sizes in bytes; `None` where the driver does not tell them.
+/// The sizes in bytes; `None` if the driver does not report them.
 pub(crate) fn sizes(function: &CudaFunction) -> Option<Vec<usize>> {
     let mut version = 0;
     // SAFETY: it writes one number.
@@ -26,7 +26,7 @@ pub(crate) fn sizes(function: &CudaFunction) -> Option<Vec<usize>> {
             unsafe { sys::cuFuncGetParamInfo(handle, sizes.len(), &raw mut offset, &raw mut size) };
         match answer {
             sys::CUresult::CUDA_SUCCESS => sizes.push(size),
-            // Behind the last one.
+            // There are no more parameters.
             sys::CUresult::CUDA_ERROR_INVALID_VALUE => return Some(sizes),
             _ => return None,
         }

@@ -1,9 +1,9 @@
-//! Writes down what a program asks for, as a manifest that `warpcc rtc warm` compiles ahead (`WARPCC_RTC_RECORD`).
+//! Records the requests of a program, as a manifest that `warpcc rtc warm` compiles in advance (`WARPCC_RTC_RECORD`).
 //!
-//! The file is TOML that only grows: texts, each once, then what is made of them. Any number of processes may add to it,
-//! one at a time under a lock of the file; entries that are there already are not written again. A grown file takes
-//! the old one's place as a whole, so that neither a full disk nor a killed process leaves half an entry, which would
-//! spoil all.
+//! The file is TOML and only grows: it contains each text once, then the requests that use it. Any number of processes may
+//! add to it, one at a time under a lock of the file; entries that it has are not written again. A new file with the
+//! additions replaces the old one as a whole, so that neither a full disk nor a killed process leaves half an entry, which
+//! would make the file unreadable.
 
 use std::collections::HashSet;
 use std::fmt::Write as _;
@@ -23,7 +23,7 @@ const OPENING: &str = "\
 # For other GPUs than the recording's: warpcc rtc warm FILE --arch sm_80 --arch sm_90
 ";
 
-/// So long a program waits to write something down; it takes milliseconds.
+/// How long a program waits for the lock; writing takes milliseconds.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// A file to record in.
@@ -35,12 +35,12 @@ pub(crate) struct Recorder {
 }
 
 impl Recorder {
-    /// The one that `environment` names.
+    /// The recorder for the file that `environment` names.
     pub(crate) fn from_environment(environment: &Environment) -> Option<Self> {
         environment.path(crate::environment::RECORD).map(Self::at)
     }
 
-    /// One that records in `path`.
+    /// A recorder for the file `path`.
     pub(crate) fn at(path: PathBuf) -> Self {
         Self {
             path,
@@ -48,10 +48,10 @@ impl Recorder {
         }
     }
 
-    /// Writes down a program that was compiled or found.
+    /// Records a program that was compiled or found.
     ///
     /// # Errors
-    /// It cannot be written down; the error is a text for the user.
+    /// The program cannot be recorded; the error is a text for the user.
     pub(crate) fn program(&self, request: &CompileRequest) -> Result<(), String> {
         let mut texts = vec![entry_of_text(&request.source)];
         let mut fields = String::new();
@@ -108,7 +108,7 @@ impl Recorder {
         self.add(&texts)
     }
 
-    /// Writes down a PTX text that was compiled or found.
+    /// Records a PTX text that was compiled or found.
     ///
     /// # Errors
     /// As [`Recorder::program`].
@@ -131,7 +131,7 @@ impl Recorder {
         )
     }
 
-    /// Writes those down that are not there yet.
+    /// Records the entries that the file does not have.
     fn add(&self, entries: &[Entry]) -> Result<(), String> {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if entries.iter().all(|entry| known.contains(&entry.id)) {
@@ -142,9 +142,9 @@ impl Recorder {
     }
 }
 
-/// Adds those to the file that are not there yet. Gives the ids of all that are there then.
+/// Adds the entries to the file that it does not have. Returns the ids of all entries that it has then.
 fn add(path: &Path, entries: &[Entry]) -> io::Result<HashSet<String>> {
-    // The lock is given back when the file is closed.
+    // Closing the file releases the lock.
     let (mut file, path) = locked(path)?;
     let mut content = Vec::new();
     file.read_to_end(&mut content)?;
@@ -168,7 +168,8 @@ fn add(path: &Path, entries: &[Entry]) -> io::Result<HashSet<String>> {
     Ok(ids)
 }
 
-/// The file, locked, and its path: a link stays a link. Creates the file if it is missing.
+/// Opens and locks the file, and returns its path with links resolved, so that a link stays a link. Creates the file if it
+/// is missing.
 fn locked(path: &Path) -> io::Result<(File, PathBuf)> {
     let began = Instant::now();
     loop {
@@ -183,7 +184,7 @@ fn locked(path: &Path) -> io::Result<(File, PathBuf)> {
                 "another process keeps it locked",
             ));
         }
-        // The process that held it before may have put another in its place.
+        // The process that held the lock may have replaced the file.
         let there = fs::canonicalize(path).and_then(|path| Ok((fs::metadata(&path)?, path)));
         let ours = file.metadata()?;
         match there {
@@ -196,7 +197,8 @@ fn locked(path: &Path) -> io::Result<(File, PathBuf)> {
     }
 }
 
-/// Waits for the lock as long as [`PATIENCE`] lasts: a holder that was stopped must not stop others. Whether it is ours.
+/// Waits for the lock for at most [`PATIENCE`], because a holder that was stopped must not stop others. Returns whether it
+/// has the lock.
 fn lock_soon(file: &File, began: Instant) -> io::Result<bool> {
     loop {
         match file.try_lock() {
@@ -213,11 +215,11 @@ fn lock_soon(file: &File, began: Instant) -> io::Result<bool> {
 /// Puts a file with `content` in the place of `file`, which is at `path` and locked by us.
 fn replace(path: &Path, file: &File, content: &[u8]) -> io::Result<()> {
     let mut beside = path.as_os_str().to_owned();
-    // One at a time holds the lock, so that a file of this name is what a killed process left.
+    // Only one process has the lock, so a file of this name was left by a killed process.
     beside.push(".new");
     let beside = PathBuf::from(beside);
     drop(fs::remove_file(&beside));
-    // New, so that it is written through no link.
+    // The file must be new, so that nothing is written through a link.
     let written = File::create_new(&beside).and_then(|mut new| {
         new.set_permissions(file.metadata()?.permissions())?;
         new.write_all(content)
@@ -229,9 +231,9 @@ fn replace(path: &Path, file: &File, content: &[u8]) -> io::Result<()> {
     written
 }
 
-/// A table of the file.
+/// A table in the file.
 struct Entry {
-    /// A hash of what is in it.
+    /// A hash of its content.
     id: String,
     text: String,
 }
@@ -251,7 +253,7 @@ fn entry_of_text(text: &str) -> Entry {
     Entry::new("text", &format!("text = {}\n", long(text)))
 }
 
-/// A text as people read it, where TOML gives every byte of that back: it may change other ends of lines.
+/// A text on several lines, if TOML would return every byte of it: TOML may change other line ends.
 fn long(text: &str) -> String {
     let plain = |c: char| !c.is_control() || matches!(c, '\n' | '\t');
     match text.chars().all(plain) && !text.contains("'''") && !text.ends_with('\'') {
@@ -287,14 +289,14 @@ mod tests {
         let link = folder.path().join("link.toml");
         let path = folder.path().join("recorded.toml");
         std::os::unix::fs::symlink(&path, &link).expect("a link");
-        // The file of a killed process.
+        // This is the file of a killed process.
         fs::write(folder.path().join("recorded.toml.new"), "[[tex").expect("written");
         let entry = |number: usize| entry_of_text(&format!("{number}\n").repeat(3000));
         let recorded = |writer: usize| {
-            // As of a process of its own.
+            // Each writer is like a process of its own.
             let recorder = Recorder::at(if writer == 0 { &link } else { &path }.clone());
             for number in 0..20 {
-                // Every second one is everybody's.
+                // All writers share every second entry.
                 let own = (number % 2) * (writer + 1) * 100 + number;
                 recorder.add(&[entry(own)]).expect("recorded");
             }
@@ -329,7 +331,7 @@ mod tests {
         let recorder = Recorder::at(path.clone());
         recorder.add(&[entry_of_text("one")]).expect("recorded");
         let before = fs::read(&path).expect("recorded");
-        // In the way of the new one.
+        // A folder has the name of the new file.
         let beside = folder.path().join("recorded.toml.new");
         fs::create_dir(&beside).expect("a folder");
         let error = recorder.add(&[entry_of_text("two")]).expect_err("recorded");

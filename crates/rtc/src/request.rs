@@ -13,7 +13,7 @@ use crate::error::Error;
 use crate::option_rules::{check_option, keeps_paths, pre_include};
 use crate::target::Target;
 
-/// A text with a name: a header by the name it is included by, or a part of the source by what messages call it.
+/// A text with a name: a header with the name in its `#include`, or a part of the source with its name in messages.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Text {
     /// The name.
@@ -32,32 +32,32 @@ impl Text {
     }
 }
 
-/// Whether NVRTC may keep the headers it has read for the next program of this process (12.8).
+/// Whether NVRTC may keep the headers that it read for the next program of this process (12.8).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum PrecompiledHeaders {
     /// Every program reads its headers.
     #[default]
     Off,
-    /// NVRTC keeps and finds them by itself (`--pch`). A version that cannot is not asked to.
+    /// NVRTC stores and finds them by itself (`--pch`). The option is not used with a version that does not have it.
     Automatic,
 }
 
-/// A program to compile. Nothing in it is read later than the call it is given to.
+/// A program to compile. Its texts and paths are read only during the call that takes it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct CompileRequest {
     /// Its name in messages, in `__FILE__` and for saved files.
     pub name: Arc<str>,
-    /// Texts that stand before the source, in order; messages name place and text in each.
+    /// Texts before the source, in order; messages name place and text in each.
     pub preamble: Vec<Text>,
     /// The source.
     pub source: Arc<str>,
-    /// Headers given as text, each by the very name that `#include` says.
+    /// Headers given as text, each with the exact name in the `#include`.
     pub headers: Vec<Text>,
-    /// Folders in which headers are looked for, in order. With none, NVRTC opens no file at all.
+    /// Include folders, in order. Without one, NVRTC opens no file at all.
     pub include_folders: Vec<PathBuf>,
-    /// Names as C++ has them (`scale<float>`), whose names in the image are wanted.
+    /// Names in C++ (`scale<float>`) whose names in the image are needed.
     pub name_expressions: Vec<Arc<str>>,
-    /// Further options, as NVRTC takes them, each in one piece: `-DN=4`, `--std=c++20`.
+    /// Further options for NVRTC, each in one piece: `-DN=4`, `--std=c++20`.
     pub options: Vec<Arc<str>>,
     /// The kind of output and its architecture.
     pub target: Target,
@@ -81,8 +81,8 @@ impl CompileRequest {
         }
     }
 
-    /// The kernel `name` of `source`, with `parameters` as text before it, and all else as in this one: what a cache that is
-    /// [`compiled_with`](crate::KernelCache::compiled_with) this request asks for.
+    /// A request for the kernel `name` of `source`, with `parameters` as text before it, and everything else from this one.
+    /// A cache that is [`compiled_with`](crate::KernelCache::compiled_with) this request uses it.
     pub fn for_kernel(&self, parameters: &str, name: &str, source: &str, target: Target) -> Self {
         let mut request = self.clone();
         request.name = name.into();
@@ -93,12 +93,12 @@ impl CompileRequest {
         request
     }
 
-    /// The name in the program: letters, digits and characters that do no harm in a file name or a `#line`.
+    /// The name in the program: letters, digits and characters that are safe in a file name or a `#line`.
     pub(crate) fn plain_name(&self) -> String {
         plain(&self.name)
     }
 
-    /// The whole text for NVRTC: each part under its own name, so that lines are counted as the caller counts them.
+    /// The complete text for NVRTC: each part under its own name, so that its lines are counted separately.
     pub(crate) fn whole_text(&self) -> String {
         let length = self
             .preamble
@@ -131,7 +131,8 @@ impl CompileRequest {
         Some((found.name.to_string(), found.text.to_string()))
     }
 
-    /// Every text of it, in an order in which equal requests have equal texts, with a mark where a list ends.
+    /// Passes every text to `visit`, in an order in which equal requests have equal texts, with a mark at the end of each
+    /// list.
     fn each_text(&self, mut visit: impl FnMut(&[u8])) {
         visit(self.name.as_bytes());
         visit(self.source.as_bytes());
@@ -158,7 +159,7 @@ impl CompileRequest {
         hasher.digest()
     }
 
-    /// Whether they are equal, if `same` says whether two texts are.
+    /// Whether two requests are equal, if `same` compares two texts.
     fn is_equal(&self, other: &Self, same: fn(&Arc<str>, &Arc<str>) -> bool) -> bool {
         let all = |ours: &[Arc<str>], theirs: &[Arc<str>]| {
             ours.len() == theirs.len()
@@ -181,17 +182,17 @@ impl CompileRequest {
             && texts(&self.headers, &other.headers)
     }
 
-    /// Whether NVRTC may open files for it.
+    /// Whether NVRTC may open files for this request.
     pub(crate) fn opens_files(&self) -> bool {
         !self.include_folders.is_empty() || self.options.iter().any(|o| pre_include(o).is_some())
     }
 
-    /// Whether the working directory may have a part in what comes of it.
+    /// Whether the working directory may matter for the result.
     pub(crate) fn knows_the_directory(&self) -> bool {
         self.opens_files() || self.options.iter().any(|option| keeps_paths(option))
     }
 
-    /// Refuses what NVRTC would misunderstand, or what would say the same thing twice in different words.
+    /// Refuses texts and options that NVRTC would misunderstand, or that would express the same thing in two ways.
     pub(crate) fn check(&self) -> Result<(), Error> {
         c_text("name", self.name.as_bytes())?;
         c_text("source", self.source.as_bytes())?;
@@ -229,14 +230,14 @@ impl CompileRequest {
     }
 }
 
-/// Whether two texts are equal. Two clones of one `Arc` are: a shared text cannot be changed.
+/// Whether two texts are equal. Two clones of one `Arc` are, because a shared text cannot change.
 pub(crate) fn is_same(one: &Arc<str>, other: &Arc<str>) -> bool {
     Arc::ptr_eq(one, other) || one == other
 }
 
-/// Whether two texts are one, or short and equal.
+/// Whether two texts are the same `Arc`, or short and equal.
 fn is_one(one: &Arc<str>, other: &Arc<str>) -> bool {
-    /// Reading less than this costs less than the rest of a look-up.
+    /// To read less than this takes less time than the rest of a look-up.
     const SHORT: usize = 256;
     Arc::ptr_eq(one, other) || one.len() == other.len() && one.len() <= SHORT && one == other
 }
@@ -265,14 +266,14 @@ fn plain(name: &str) -> String {
         .chars()
         .map(|c| if safe(c) { c } else { '_' })
         .collect();
-    // NVRTC would look for headers next to a file of that name.
+    // NVRTC would search for headers next to a file of that name.
     match plain.trim_matches('/') {
         "" => "kernel".to_owned(),
         _ => plain,
     }
 }
 
-/// The name to give the program: in a folder that cannot be, so that no header is found next to it by chance.
+/// The name for the program: in a folder that cannot exist, so that no header is found next to it by chance.
 pub(crate) fn program_name(plain: &str) -> PathBuf {
     let file = Path::new(plain).file_name().unwrap_or_default();
     Path::new("/dev/null/warpcc").join(file)
@@ -324,7 +325,7 @@ mod tests {
         let changes: [fn(&mut CompileRequest); 12] = [
             |one| one.name = "other".into(),
             |one| one.source = format!("{}y", "x".repeat(4999)).into(),
-            // Between two samples.
+            // The change is between two samples.
             |one| one.source = format!("{}y{}", "x".repeat(400), "x".repeat(4599)).into(),
             |one| one.preamble[0].text = format!("{}b{}", "a".repeat(400), "a".repeat(4599)).into(),
             |one| one.preamble[0].name = "q".into(),

@@ -1,4 +1,4 @@
-//! The files that a program may include, as they were before it was compiled.
+//! The files that a program may include, in their state before it was compiled.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
@@ -8,13 +8,13 @@ use warpcc_cache::{InputManifest, InputManifestBuilder, ManifestVerdict};
 use crate::includes::{self, Included};
 use crate::request::CompileRequest;
 
-/// A file system's clock may be this much behind: a file that is written twice within that time shows one time.
+/// A file system's clock may be behind by this: a file that is written twice within that time shows one time.
 const TICK: Duration = Duration::from_millis(12);
 
-/// The files, and how to notice that one has changed since.
+/// The files, and the means to notice a change since.
 pub(crate) struct SeenFiles {
     pub included: Included,
-    /// `None` if a file changed so shortly before that a later change would show the same time.
+    /// `None` if a file changed so recently that a later change would show the same time.
     pub manifest: Option<InputManifest>,
     pub directory: PathBuf,
 }
@@ -23,7 +23,7 @@ impl SeenFiles {
     /// The files that `request` may include.
     ///
     /// # Errors
-    /// Why they cannot be known.
+    /// The reason why the files cannot be known.
     pub fn find(request: &CompileRequest, directory: &Path) -> Result<Self, String> {
         let mut seen = Self {
             included: Included::default(),
@@ -33,7 +33,7 @@ impl SeenFiles {
         if !request.opens_files() {
             return Ok(seen);
         }
-        // A file that has just been written to is old enough after a few ticks.
+        // A file that was just written is old enough after a few ticks.
         for _ in 0..4 {
             let started = SystemTime::now();
             seen.included =
@@ -54,9 +54,9 @@ impl SeenFiles {
         Ok(seen)
     }
 
-    /// Whether NVRTC has read what was hashed: nothing was touched meanwhile.
+    /// Whether NVRTC has read the files that were hashed: none was changed meanwhile.
     pub fn still_holds(&self, request: &CompileRequest) -> bool {
-        // A file that came to be is in no manifest where names are not known.
+        // If names are not known, a file that was created is in no manifest.
         let same = || {
             let now = includes::find(request, &self.directory);
             now.is_ok_and(|now| now.files == self.included.files)
@@ -64,7 +64,7 @@ impl SeenFiles {
         let untouched = self.manifest.as_ref().is_some_and(|before| {
             match before.check(Path::new("/")) {
                 ManifestVerdict::Holds => true,
-                // Something else came into a folder, and no file of ours was touched.
+                // Another file appeared in a folder, and none of the program's files was changed.
                 ManifestVerdict::HoldsAfterHashing(now) => now.files().eq(before.files()),
                 ManifestVerdict::Differs(_) => false,
             }

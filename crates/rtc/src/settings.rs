@@ -1,4 +1,4 @@
-//! Where compiled kernels are kept, how many of them, and what the driver's own variables say about that.
+//! The settings: where compiled kernels are stored, how many of them, and what the driver's own variables mean for that.
 
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
@@ -15,17 +15,17 @@ const LARGEST_MAX: u64 = 4 << 30;
 /// The default size of the cache in memory, in bytes.
 const IN_MEMORY: u64 = 256 << 20;
 
-/// Why there is no shared cache.
+/// The reason why there is no shared cache.
 pub(crate) const NO_FOLDER: &str = "there is no folder to put results into";
 
 /// A folder of compiled kernels.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tier {
-    /// The folder. It is made by the first thing that is kept.
+    /// The folder. The first image that is stored creates it.
     pub path: PathBuf,
     /// The most to keep, in bytes; 0 for no limit.
     pub max_size: u64,
-    /// Never write to it.
+    /// Whether nothing is written to it.
     pub readonly: bool,
 }
 
@@ -42,20 +42,21 @@ impl Tier {
 /// How a [`crate::KernelCache`] behaves.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CacheSettings {
-    /// Folders, the nearest first. An image found in one is kept in those before it. Empty: nothing outlives the process.
+    /// Folders, the nearest first. An image found in one is copied to those before it. If there are none, images are kept in
+    /// memory only.
     pub tiers: Vec<Tier>,
     /// The most to keep in memory, in bytes of images.
     pub memory: u64,
-    /// As `CUDA_FORCE_PTX_JIT`: machine code that comes ready-made is passed over, and its PTX compiled.
+    /// As `CUDA_FORCE_PTX_JIT`: ready-made machine code is ignored, and its PTX compiled.
     pub force_ptx_jit: bool,
     /// As `CUDA_DISABLE_PTX_JIT`: PTX is never compiled.
     pub disable_ptx_jit: bool,
-    /// Remarks for the user about odd settings.
+    /// Remarks for the user about unusual settings.
     pub remarks: Vec<String>,
 }
 
 impl Default for CacheSettings {
-    /// In memory only.
+    /// The settings for memory only.
     fn default() -> Self {
         Self {
             tiers: Vec::new(),
@@ -68,7 +69,7 @@ impl Default for CacheSettings {
 }
 
 impl CacheSettings {
-    /// In `folder`, and in memory.
+    /// The settings for `folder` and memory.
     pub fn in_folder(folder: &Path) -> Self {
         let tier = Tier {
             path: folder.to_path_buf(),
@@ -81,7 +82,8 @@ impl CacheSettings {
         }
     }
 
-    /// The first folder that may be written to: what comes from shared caches is put there, and uploaded from there.
+    /// Opens the first folder that may be written to: results from shared caches are stored there, and uploads are read from
+    /// there.
     ///
     /// # Errors
     /// There is no such folder; the error is a text for the user.
@@ -146,7 +148,7 @@ impl CacheSettings {
     }
 }
 
-/// The most to keep in a folder; `None` where nothing is to be kept.
+/// The size limit of a folder; `None` if nothing is to be stored.
 fn max_size(environment: &Environment) -> Option<u64> {
     if let Some(ours) = environment.number(crate::environment::MAX_SIZE) {
         return Some(ours);
@@ -165,7 +167,7 @@ fn folders(environment: &Environment) -> Vec<PathBuf> {
             .collect();
     }
     if let Some(drivers) = environment.path("CUDA_CACHE_PATH") {
-        // Beside what the driver keeps there, whose names are one digit and `index`.
+        // The driver stores its files in the same folder, under names of one digit and `index`.
         return vec![drivers.join("warpcc-rtc")];
     }
     let ours = environment.path("WARPCC_DIR");
@@ -179,7 +181,7 @@ fn folders(environment: &Environment) -> Vec<PathBuf> {
     base.map(|base| base.join("rtc")).into_iter().collect()
 }
 
-/// The nearest folder above that is there.
+/// The nearest existing parent of a path.
 fn existing(path: &Path) -> &Path {
     path.ancestors()
         .find(|path| path.exists())

@@ -1,4 +1,4 @@
-//! One thread of a process makes what many threads ask for at once.
+//! Lets one thread of a process make a result that many threads request at once.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -8,12 +8,12 @@ use std::time::Duration;
 use crate::call_limits::CallLimits;
 use crate::error::Error;
 
-/// The thread that did the work.
+/// Which thread did the work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Maker {
-    /// The asking thread.
+    /// The requesting thread.
     Us,
-    /// A thread that asked before.
+    /// A thread that requested it before.
     Another,
 }
 
@@ -30,7 +30,7 @@ struct Flight<V> {
 #[derive(Debug, Clone)]
 enum Landed<V> {
     Made(Result<V, Error>),
-    /// The caller that was making it gave up for a reason of its own, or died.
+    /// The thread that was making it gave up for its own reasons, or died.
     GivenUp,
 }
 
@@ -39,11 +39,11 @@ impl<K: Eq + Hash + Clone, V: Clone> Flights<K, V> {
         Self(Mutex::new(HashMap::new()))
     }
 
-    /// The result of `make`, or of a thread that asked for the same before and has not finished yet. An error of the
-    /// text is shared too; another thread's timeout is not.
+    /// The result of `make`, or of a thread that requested the same before and has not finished yet. An error about the text
+    /// is shared too; another thread's timeout is not.
     ///
     /// # Errors
-    /// The error of `make`, or that the time is up.
+    /// The error of `make`, or a limit that was reached.
     pub(crate) fn one_of_many(
         &self,
         key: &K,
@@ -84,7 +84,7 @@ impl<K: Eq + Hash + Clone, V: Clone> Flights<K, V> {
 
 impl<V: Clone> Flight<V> {
     fn wait(&self, limits: &CallLimits, what: &str) -> Result<Landed<V>, Error> {
-        /// A request to give up is noticed this late.
+        /// How late a cancellation is noticed.
         const PAUSE: Duration = Duration::from_millis(20);
         let mut landed = lock(&self.landed);
         loop {
@@ -100,7 +100,7 @@ impl<V: Clone> Flight<V> {
     }
 }
 
-/// Tells the waiting what came of it, also when making it panics.
+/// Passes the result to the waiting threads, also if making it panics.
 struct Landing<'f, K: Eq + Hash, V> {
     flights: &'f Flights<K, V>,
     key: &'f K,

@@ -1,7 +1,7 @@
-//! The kind of output, tied to the kind of architecture that can hold it.
+//! The kind of output, together with an architecture of the kind that it needs.
 //!
-//! NVRTC makes machine code for a real architecture (`sm_90`) only, and PTX or LTO-IR for a virtual one (`compute_90`);
-//! asked for a cubin of `compute_90` it answers with no bytes and no error. Here that cannot be expressed.
+//! NVRTC makes machine code for a real architecture (`sm_90`) only, and PTX or LTO-IR for a virtual one (`compute_90`). If
+//! it is asked for a cubin of `compute_90`, it returns no bytes and no error. These types cannot express such a request.
 
 use std::fmt;
 use std::str::FromStr;

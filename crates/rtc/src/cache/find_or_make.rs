@@ -1,4 +1,4 @@
-//! How one image is found or made: by one thread and one process for all who ask.
+//! Finds or makes one image, in one thread and one process for all that request it.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use crate::{failure_dump, keys, lock};
 use super::{Image, KernelCache};
 
 impl KernelCache {
-    /// Has one thread find or make what many ask for, and counts.
+    /// Lets one thread find or make an image that many threads request, and counts it.
     pub(super) fn once(
         &self,
         key: &Key,
@@ -54,7 +54,7 @@ impl KernelCache {
             Some(folder) => lock::wait(&folder, key, limits, name)?,
             None => None,
         };
-        // The process that held the lock has most likely kept it.
+        // The process that held the lock has most likely stored the image.
         if let Some(compiled) = self.tiers.get_from_disk(key) {
             return Ok((compiled.into(), Found::Disk));
         }
@@ -86,7 +86,7 @@ impl KernelCache {
             })
     }
 
-    /// BLAKE3 of a library's files; empty where one cannot be read: then the version is used.
+    /// The BLAKE3 of a library's files; empty if one cannot be read: then the version is used.
     pub(super) fn build<'p>(
         &self,
         which: usize,
@@ -118,7 +118,7 @@ impl KernelCache {
             .filter(|entry| entry.directory == directory)?;
         let compiled = entry.compiled.clone();
         let key = entry.key;
-        // Most kernels include nothing; else it is a `stat` for each file.
+        // Most kernels include nothing; otherwise this takes a `stat` for each file.
         if entry.manifest == InputManifest::default() {
             return Some((compiled, Some(key)));
         }

@@ -1,4 +1,4 @@
-//! NVRTC's functions, with the types that nvrtc.h gives them, and how a call of one fails.
+//! NVRTC's functions, with their types in nvrtc.h, and the errors of their calls.
 
 #![expect(
     unsafe_code,
@@ -44,7 +44,7 @@ pub(super) struct RawHeaders {
     pub(super) files: c_uint,
 }
 
-/// The functions that are used.
+/// The functions of NVRTC that are used.
 #[derive(Debug)]
 pub(super) struct Functions {
     pub(super) error_string: ErrorString,
@@ -63,13 +63,13 @@ pub(super) struct Functions {
     pub(super) headers: Option<(HeadersInfo, InstallHeaders)>,
 }
 
-/// Why nothing came of a job.
+/// Why a job failed.
 pub(crate) enum Fault {
-    /// `stop` said so.
+    /// `stop` returned true.
     Stopped,
-    /// NVRTC refused the program; its name for that, and its log.
+    /// NVRTC refused the program; NVRTC's name for the error, and its log.
     Refused { code: String, log: String },
-    /// A call failed that does not depend on the program's text.
+    /// A call failed for a reason other than the program's text.
     Call { call: &'static str, code: String },
 }
 

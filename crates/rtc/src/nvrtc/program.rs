@@ -1,4 +1,4 @@
-//! One compilation: a program of NVRTC's from its text to its image.
+//! One compilation: an NVRTC program from its text to its image.
 
 #![expect(
     unsafe_code,
@@ -17,7 +17,7 @@ use super::functions::{Fault, Functions};
 /// `NVRTC_ERROR_CANCELLED` of nvrtc.h.
 const CANCELLED: c_int = 16;
 
-/// Which image to take out of a compiled program.
+/// The image to take from a compiled program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Take {
     Ptx,
@@ -34,14 +34,14 @@ pub(crate) struct Job<'j> {
     pub expressions: &'j [CString],
     pub options: &'j [CString],
     pub take: Take,
-    /// Asked now and then by the compiler's threads: whether to give up.
+    /// The compiler's threads call this from time to time: true stops the compilation.
     pub stop: Option<&'j (dyn Fn() -> bool + Sync)>,
 }
 
 /// The result of a job.
 pub(crate) struct Made {
     pub image: Vec<u8>,
-    /// In the order of the expressions.
+    /// The names in the order of the expressions.
     pub lowered: Vec<String>,
     pub log: String,
 }
@@ -105,7 +105,7 @@ struct Asked<'a> {
     said_yes: AtomicBool,
 }
 
-/// The callback of NVRTC. After its first yes it always says yes, as nvrtc.h demands.
+/// NVRTC's callback. After it has returned 1 once it always does, as nvrtc.h requires.
 unsafe extern "C" fn ask(payload: *mut c_void, _reserved: *mut c_void) -> c_int {
     // SAFETY: `compile` gives an `Asked` that lives until the compilation has returned, and it is shared only.
     let asked = unsafe { &*payload.cast::<Asked<'_>>() };
@@ -116,7 +116,7 @@ unsafe extern "C" fn ask(payload: *mut c_void, _reserved: *mut c_void) -> c_int 
     c_int::from(yes)
 }
 
-/// A program of NVRTC's, destroyed when it is dropped.
+/// A program of NVRTC, destroyed when it is dropped.
 struct Program<'f> {
     functions: &'f Functions,
     handle: Handle,
@@ -188,7 +188,7 @@ fn count(length: usize) -> c_int {
     c_int::try_from(length).unwrap_or(c_int::MAX)
 }
 
-/// NVRTC counts the zero that ends a text as part of it.
+/// Removes the zero that ends a text, which NVRTC counts as part of it.
 fn without_zeros(mut bytes: Vec<u8>) -> Vec<u8> {
     while bytes.last() == Some(&0) {
         bytes.pop();

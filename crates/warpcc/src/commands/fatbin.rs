@@ -1,4 +1,4 @@
-//! Runs the commands of `warpcc fatbin`, and gives their exit codes.
+//! Runs the commands of `warpcc fatbin`, and returns their exit codes.
 
 mod args;
 mod print;
@@ -21,17 +21,17 @@ use args::{CheckArgs, DiffArgs, ExtractArgs, ListArgs, ThinArgs, WantedKind};
 use super::binary_errors::report;
 use super::output::{self, write_file};
 
-/// All files were read, and are as asked.
+/// All files were read, and fulfil the request.
 const FINE: i32 = 0;
-/// Something is damaged, differs, or is not as asked.
+/// A file is damaged, differs, or does not fulfil the request.
 const NOT_FINE: i32 = 1;
-/// Nothing could be read or judged.
+/// No file could be read or judged.
 const FAILED: i32 = 2;
 
-/// Runs one of the commands; gives the exit code.
+/// Runs one of the commands, and returns the exit code.
 ///
 /// # Errors
-/// The command could not be carried out at all.
+/// The command could not be carried out.
 pub fn run(command: &FatbinCommand) -> anyhow::Result<i32> {
     match command {
         FatbinCommand::List(args) => list_files(args),
@@ -42,7 +42,7 @@ pub fn run(command: &FatbinCommand) -> anyhow::Result<i32> {
     }
 }
 
-/// Opens each file, and passes it to `look`. Gives the results in order.
+/// Opens each file, and passes it to `look`. Returns the results in order.
 fn each<T: Send>(
     paths: &[std::path::PathBuf],
     look: impl Fn(&Binary) -> T + Sync,
@@ -188,7 +188,7 @@ fn is_wanted(image: &Image<'_>, args: &ExtractArgs) -> bool {
     kind && args.arch.is_none_or(|arch| arch == image.arch)
 }
 
-/// The file's name; two files of one name in different folders get a number.
+/// A name for a file's outputs; two files of one name in different folders get a number.
 fn free_stem(input: &BinaryInput, taken: &mut BTreeSet<String>) -> String {
     let name = match &input.member {
         Some(member) => Path::new(member).file_name(),
@@ -204,7 +204,8 @@ fn free_stem(input: &BinaryInput, taken: &mut BTreeSet<String>) -> String {
     stem
 }
 
-/// A file name with the container and the image as `list` numbers them, so that all images of a file have different names.
+/// A file name with the numbers that `list` gives to the container and the image, so that all images of a file have
+/// different names.
 fn file_name(
     stem: &str,
     (number, container): (usize, &Container<'_>),

@@ -1,5 +1,5 @@
-//! Runs the commands of `warpcc jit`, which are about the code that a driver compiles when a program starts, and gives their
-//! exit codes.
+//! Runs the commands of `warpcc jit`, and returns their exit codes. They are about the code that a driver compiles when a
+//! program starts.
 
 mod advise;
 mod args;
@@ -18,10 +18,10 @@ pub use load::load;
 use crate::config::{Config, ConfigError, variable};
 use crate::process_context::ProcessContext;
 
-/// Runs one of the commands; gives the exit code.
+/// Runs one of the commands, and returns the exit code.
 ///
 /// # Errors
-/// The command could not be carried out at all.
+/// The command could not be carried out.
 pub fn run(command: &JitCommand, config: &Config, context: &ProcessContext) -> anyhow::Result<i32> {
     match command {
         JitCommand::Advise(args) => advise::advise(args, config, context),
@@ -32,8 +32,8 @@ pub fn run(command: &JitCommand, config: &Config, context: &ProcessContext) -> a
     }
 }
 
-/// The settings. These commands do not use our own cache, so a missing folder for it is no reason to fail: a missing
-/// home is one of the problems to find.
+/// Reads the settings. These commands do not use our own cache, so it is no error if its folder is missing: a missing home
+/// is one of the problems that they report.
 ///
 /// # Errors
 /// A setting is wrong.

@@ -35,10 +35,10 @@ const NOT_FINE: i32 = 1;
 /// How long `warm` waits for its uploads.
 const UPLOADS: Duration = Duration::from_secs(300);
 
-/// Runs one of the commands; gives the exit code.
+/// Runs one of the commands, and returns the exit code.
 ///
 /// # Errors
-/// The command could not be tried at all.
+/// The command could not be tried.
 pub fn run(command: &RtcCommand, context: &ProcessContext) -> anyhow::Result<i32> {
     match command {
         RtcCommand::Compile(args) => compile(args, context),
@@ -46,13 +46,13 @@ pub fn run(command: &RtcCommand, context: &ProcessContext) -> anyhow::Result<i32
     }
 }
 
-/// The cache that a program with this environment has, and the shared one behind it.
+/// The cache of a program with this environment, and the shared caches behind it.
 struct Caches {
     kernels: KernelCache,
     shared: Option<Shared>,
 }
 
-/// The shared caches behind the first folder that is written to.
+/// The shared caches behind the first folder that may be written to.
 struct Shared {
     program: Arc<RemoteProgram>,
     caches: Arc<SharedCaches>,
@@ -82,7 +82,7 @@ impl Shared {
         }))
     }
 
-    /// Waits until the shared caches have everything. Warns of each failure; true where no upload waits any more.
+    /// Waits until everything is uploaded, and warns of each failure. Returns true if no upload waits any more.
     fn upload_all(&self) -> bool {
         let uploaded = match self.caches.waits() {
             true => self.program.upload(&self.store, UPLOADS, UploadMode::Asked),
@@ -273,7 +273,7 @@ fn warm(args: &WarmArgs, context: &ProcessContext) -> anyhow::Result<i32> {
             }
         })
         .collect();
-    // A shared cache may lack kernels that were found here.
+    // A shared cache may lack kernels that were found on this machine.
     let there = images
         .iter()
         .filter_map(|(_, _, image)| image.as_ref().ok());
@@ -324,7 +324,7 @@ fn writeln_json(out: &mut dyn io::Write, value: &impl Serialize) -> io::Result<(
     writeln!(out)
 }
 
-/// Warns of the cache's problems. They are not the kernels' fault.
+/// Warns of the cache's problems, which are no errors of the kernels.
 fn remarks(cache: &KernelCache) {
     for remark in cache.remarks() {
         log::warn(&remark);

@@ -1,4 +1,4 @@
-//! The command line of `warpcc fatbin`, as typed.
+//! Parses the command line of `warpcc fatbin`.
 
 use std::path::PathBuf;
 

@@ -73,7 +73,7 @@ pub(super) fn command(row: &TaskRow, at: Point, longest: Duration, fonts: &Fonts
     }
 }
 
-/// The last line of a box: time, a bar for it, what became of the command.
+/// The last line of a box: time, a bar for it, and the outcome of the command.
 fn foot(
     row: &TaskRow,
     at: Point,
@@ -128,7 +128,7 @@ fn foot(
     shapes
 }
 
-/// How long it took, against the longest of all.
+/// A bar for the time of a command, compared with the longest.
 fn time_bar(row: &TaskRow, at: Point, right: f32, longest: Duration, color: Color) -> Vec<Shape> {
     let room = right - at.x;
     if row.outcome != TaskOutcome::Ran || longest.is_zero() || room < 12.0 {

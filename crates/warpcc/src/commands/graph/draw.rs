@@ -28,7 +28,7 @@ pub(super) fn draw(run: &Run) -> Scene {
     let critical = run.critical_path();
     let on_critical = |edge: &Edge| critical.windows(2).any(|w| w == [edge.to, edge.from]);
     let mut groups = vec![header(run, width, &fonts)];
-    // The marked path is drawn last, above the lines it crosses.
+    // The critical path is drawn last, above the lines that it crosses.
     for marked in [false, true] {
         for (edge, route) in edges.iter().zip(&layout.routes) {
             if on_critical(edge) == marked {
@@ -92,7 +92,7 @@ fn header(run: &Run, width: f32, fonts: &Fonts) -> Group {
 /// A row of swatches with words, from the left.
 struct Legend<'a> {
     fonts: &'a Fonts,
-    /// Where the next swatch goes, and the line on which the words stand.
+    /// The position of the next swatch, and the baseline of the words.
     at: Point,
     shapes: Vec<Shape>,
 }

@@ -1,4 +1,4 @@
-//! The typeface that drawings carry with them: widths of text, and outlines of letters.
+//! The typeface that is part of the program: widths of text, and outlines of letters.
 //!
 //! A build machine often has no fonts, so two weights of DejaVu Sans, reduced to
 //! Latin letters, are part of the program (fonts/LICENSE).
@@ -43,9 +43,9 @@ impl Fonts {
         text.chars().map(|letter| advance(face, letter, size)).sum()
     }
 
-    /// `text`, with its middle left out where it is wider than `room`.
+    /// `text`, with its middle left out if it is wider than `room`.
     ///
-    /// The middle, because the names of temporary files differ at their end.
+    /// The middle is left out because the names of temporary files differ at their end.
     pub(super) fn fit(&self, text: &str, room: f32, size: f32, weight: Weight) -> String {
         if self.width(text, size, weight) <= room {
             return text.to_owned();
@@ -101,7 +101,7 @@ pub(super) trait Pen {
     fn close(&mut self);
 }
 
-/// Turns a font's units, which count upwards, into the drawing's.
+/// Converts a font's units, which count upwards, to the drawing's.
 struct Placed<'a> {
     pen: &'a mut dyn Pen,
     x: f32,
@@ -137,7 +137,7 @@ impl OutlineBuilder for Placed<'_> {
     }
 }
 
-/// Glyph 0 is the box shown for a letter the font does not have.
+/// The glyph of a letter. Glyph 0 is the box for a letter that the font does not have.
 fn glyph(face: &Face<'_>, letter: char) -> GlyphId {
     face.glyph_index(letter).unwrap_or(GlyphId(0))
 }

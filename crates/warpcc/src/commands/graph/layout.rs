@@ -10,9 +10,9 @@
 pub(super) struct Spacing {
     pub(super) width: f32,
     pub(super) height: f32,
-    /// Between columns, where the lines and their names are.
+    /// The gap between columns, in which the lines and their names are.
     pub(super) column_gap: f32,
-    /// Between boxes of a column.
+    /// The gap between the boxes of a column.
     pub(super) row_gap: f32,
 }
 
@@ -30,12 +30,12 @@ pub(super) struct Layout {
     pub(super) height: f32,
     /// The top left corner of every box.
     pub(super) boxes: Vec<Point>,
-    /// For every edge the points it passes, in pairs: it curves from the first to
-    /// the second of a pair, and is straight between pairs.
+    /// The points on the route of each edge, in pairs: it curves from the first to the second of a pair, and is straight
+    /// between pairs.
     pub(super) routes: Vec<Vec<(Point, Point)>>,
 }
 
-/// Passing a column without stopping takes this share of a box's height.
+/// An edge that passes a column takes this share of a box's height.
 const LANE: f32 = 0.3;
 /// Sweeps over all columns; the order stops improving well before.
 const SWEEPS: usize = 24;

@@ -44,7 +44,7 @@ pub(super) fn line(run: &Run, edge: &Edge, route: &[(Point, Point)], critical: b
     }
 }
 
-/// The files' names, each once per writer, where they cover nothing.
+/// The names of the files, each once per writer, in places where they cover nothing.
 pub(super) fn names(edges: &[Edge], layout: &Layout, fonts: &Fonts) -> Group {
     const SIZE: f32 = 9.5;
     let overlaps = |a: &(Point, f32), b: &(Point, f32)| {
@@ -71,7 +71,7 @@ pub(super) fn names(edges: &[Edge], layout: &Layout, fonts: &Fonts) -> Group {
         let Some(&(start, end)) = route.first() else {
             continue;
         };
-        // A line that turns back has no gap of its own to write in.
+        // A line that turns back has no gap of its own for a name.
         if end.x <= start.x {
             continue;
         }
@@ -127,7 +127,7 @@ pub(super) fn names(edges: &[Edge], layout: &Layout, fonts: &Fonts) -> Group {
     }
 }
 
-/// The control points that make a curve leave and arrive level.
+/// The control points of a curve that leaves and arrives horizontally.
 pub(super) fn controls(start: Point, end: Point) -> (Point, Point) {
     let reach = ((end.x - start.x) * 0.5).abs().max(20.0);
     (
@@ -142,7 +142,7 @@ pub(super) fn controls(start: Point, end: Point) -> (Point, Point) {
     )
 }
 
-/// The point of that curve at a share of its way.
+/// The point at a share of that curve's length.
 fn along(start: Point, end: Point, share: f32) -> Point {
     let (a, b) = controls(start, end);
     let mix = |p0: f32, p1: f32, p2: f32, p3: f32| {

@@ -1,4 +1,4 @@
-//! The drawing of a run as pixels, with nothing but what is in this program.
+//! Renders the drawing of a run as a PNG, without any program or file from outside.
 
 use std::io::{self, Write};
 
@@ -18,7 +18,7 @@ use crate::commands::timeline::Run;
 const SCALE: f32 = 2.0;
 /// A drawing larger than this is scaled down: 64 Mpixel is 256 MiB of memory.
 const MAX_PIXELS: f32 = 64e6;
-/// How far a circle's curve reaches, as a share of its radius.
+/// The distance of a circle's control points, as a share of its radius.
 const KAPPA: f32 = 0.552_284_8;
 
 /// Write the picture.
@@ -122,7 +122,7 @@ impl Canvas {
         }
     }
 
-    /// `None` is a path of no extent, as a text of spaces has: nothing to draw.
+    /// Fills a path. `None` is a path without an extent, such as that of a text of spaces: there is nothing to draw.
     fn fill(&mut self, path: Option<&Path>, color: Color) {
         if let Some(path) = path {
             let rule = FillRule::Winding;

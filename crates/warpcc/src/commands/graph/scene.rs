@@ -1,6 +1,6 @@
 //! The drawing of a run as shapes, before it is SVG or pixels.
 //!
-//! Both forms are made from this one list, so they cannot disagree.
+//! Both forms are made from this list, so they always agree.
 
 use super::font::Weight;
 use super::layout::{Point, Spacing};
@@ -47,7 +47,7 @@ pub(super) enum Shape {
         fill: Option<Color>,
         stroke: Option<Stroke>,
     },
-    /// Curves from the first to the second point of each pair, straight between pairs.
+    /// Curves from the first to the second point of each pair, and straight lines between pairs.
     Route {
         pairs: Vec<(Point, Point)>,
         stroke: Stroke,
@@ -60,13 +60,13 @@ pub(super) enum Shape {
         size: f32,
         weight: Weight,
         color: Color,
-        /// Drawn with a paper-coloured edge, to be readable over lines.
+        /// Whether it is drawn with an edge in the paper's colour, so that it is readable over lines.
         halo: bool,
         text: String,
     },
 }
 
-/// Shapes that belong together, with what to show when pointed at.
+/// Shapes that belong together, with a text for when the pointer is over them.
 #[derive(Debug, Clone)]
 pub(super) struct Group {
     pub(super) tooltip: Option<String>,
@@ -82,7 +82,7 @@ pub(super) struct Scene {
 }
 
 pub(super) const BACKGROUND: Color = Color(0xf8, 0xfa, 0xfc);
-/// How far an arrow's head reaches back from its tip, and to each side.
+/// The size of an arrow's head: back from its tip, and to each side.
 pub(super) const ARROW: (f32, f32) = (7.0, 3.6);
 
 pub(super) const MARGIN: f32 = 28.0;

@@ -85,7 +85,7 @@ pub(super) fn advise(
     Ok(if to_fix { TO_FIX } else { FINE })
 }
 
-/// The cost of one text, and how it is known.
+/// The cost of one text, and whether it was measured.
 #[derive(Debug, Clone)]
 struct Known {
     cost: Cost,
@@ -96,7 +96,7 @@ struct Known {
 
 type Costs = BTreeMap<[u8; 32], Known>;
 
-/// The cost of each different text: equal ones are compiled once and kept once.
+/// Measures or estimates the cost of each different text: equal ones are compiled once and stored once.
 fn measure(
     files: &[(OfFile, Vec<PtxText<'_>>)],
     gpu: Gpu,
@@ -178,7 +178,7 @@ fn first_line(text: &str) -> &str {
     text.trim().lines().next().unwrap_or_default()
 }
 
-/// Adds the problems that are new. Each GPU finds the same damaged files.
+/// Adds the problems that are new, because each GPU finds the same damaged files.
 fn add_new(problems: &mut Vec<Problem>, more: Vec<Problem>) {
     for problem in more {
         if !problems.contains(&problem) {
@@ -291,7 +291,7 @@ fn conclude(
         .flat_map(|on| of_gpu(on, settings, cache.held.bytes))
         .collect();
     let compiles = gpus.iter().any(|on| on.texts > 0);
-    // Where nothing is compiled, the cache does not matter.
+    // If nothing is compiled, the cache does not matter.
     let of_cache = std::mem::take(&mut cache.remarks);
     remarks.extend(of_cache.into_iter().map(|remark| Remark {
         weight: if compiles {

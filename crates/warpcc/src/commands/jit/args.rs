@@ -1,4 +1,4 @@
-//! The command line of `warpcc jit`, as typed.
+//! Parses the command line of `warpcc jit`.
 
 use std::path::PathBuf;
 

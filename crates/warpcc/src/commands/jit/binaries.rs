@@ -7,7 +7,7 @@ use warpcc_fatbin::{Binary, FatbinError, FoundImages, ReadLimits, find};
 
 use crate::commands::binary_errors;
 
-/// The files that were named or found, mapped, in order, and the errors of files that could not be opened.
+/// Opens and maps the named or found files, in order; also returns the errors of files that could not be opened.
 pub fn open_all(paths: &[PathBuf]) -> (Vec<Binary>, Vec<FatbinError>) {
     let limits = ReadLimits::default();
     let (inputs, mut errors) = find(paths);
@@ -27,7 +27,7 @@ pub fn contents(binaries: &[Binary]) -> Vec<FoundImages<'_>> {
     binaries.par_iter().map(|b| b.contents(&limits)).collect()
 }
 
-/// Reports the files and parts that could not be opened or read; true where there were any.
+/// Reports the files and parts that could not be opened or read. Returns true if there were any.
 pub fn report(errors: &[FatbinError], files: &[(&Binary, Vec<warpcc_fatbin::Problem>)]) -> bool {
     let problems = files
         .iter()

@@ -1,4 +1,4 @@
-//! `warpcc jit cache`: where the driver keeps what it compiled, and how full that is.
+//! `warpcc jit cache`: shows where the driver stores the code that it compiled, and how full that cache is.
 
 use warpcc_jit::{Folder, JitSettings, clear, contents, folder_remarks, setting_remarks};
 
@@ -48,7 +48,7 @@ pub(super) fn cache(args: &CacheArgs, context: &ProcessContext) -> anyhow::Resul
     Ok(if to_fix { TO_FIX } else { FINE })
 }
 
-/// Everything about the cache of a process with these settings.
+/// Examines the cache of a process with these settings.
 pub(super) fn examine(settings: &JitSettings, context: &ProcessContext) -> CacheView {
     let mut remarks = setting_remarks(&context.environment, settings);
     let path = settings.place.folder();

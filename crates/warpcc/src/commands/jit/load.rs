@@ -12,7 +12,7 @@ use super::args::{By, LoadArgs};
 use super::exit_code::FINE;
 use crate::commands::output;
 
-/// Loads; gives the exit code.
+/// Loads the modules, and returns the exit code.
 ///
 /// # Errors
 /// The output cannot be written, or the file has changed.

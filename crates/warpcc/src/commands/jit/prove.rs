@@ -48,7 +48,7 @@ pub(super) fn prove(
         problems[index].extend(wrong);
         texts.extend(mine.into_iter().map(|text| (binary, text)));
     }
-    // Equal texts are tried once, and reported once.
+    // Each text is tried and reported once.
     let mut seen = BTreeSet::new();
     let different: Vec<Placed<'_>> = texts
         .iter()
@@ -138,7 +138,7 @@ fn by_assembler(
         });
         match answer {
             Assembled::Made(_) => sums.assembled += 1,
-            // A `ptxas` that is too old says nothing about the PTX.
+            // A `ptxas` that is too old proves nothing about the PTX.
             Assembled::Refused(said) if said.contains("Unsupported .version") => {
                 let version = placed.1.source.code_version.unwrap_or_default();
                 let why = format!("PTX {}.{} is newer than this ptxas", version.0, version.1);
@@ -175,7 +175,7 @@ fn failure((binary, text): Placed<'_>, by: &str, said: &str, limits: &ReadLimits
     }
 }
 
-/// Has the driver compile each text by itself.
+/// Lets the driver compile each text by itself.
 fn by_driver(
     loading: &Loading,
     gpu: &warpcc_jit::GpuWithDriver,

@@ -1,4 +1,4 @@
-//! The `ptxas` that measures and proves.
+//! Finds the `ptxas` that measures and proves.
 
 use std::ffi::OsStr;
 use std::path::Path;
@@ -10,7 +10,7 @@ use crate::config::Config;
 use crate::locate;
 use crate::process_context::ProcessContext;
 
-/// The `ptxas` that is named, else the one next to nvcc, else the first in PATH.
+/// The `ptxas` that the user names, else the one next to nvcc, else the first in PATH.
 pub fn find_ptxas(
     named: Option<&Path>,
     config: &Config,

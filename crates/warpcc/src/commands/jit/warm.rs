@@ -1,4 +1,4 @@
-//! `warpcc jit warm`: has the driver compile everything now, and proves that it keeps it.
+//! `warpcc jit warm`: lets the driver compile everything now, and checks that the code is in its cache.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use crate::process_context::ProcessContext;
 /// CUDA error 223: the module would have to be compiled, and compiling is switched off.
 const NOT_KEPT: u32 = 223;
 
-/// How loading processes are started: this program, by its hidden command.
+/// The command that starts loading processes: this program, with its hidden command.
 pub(super) fn loading(device: u32, by: By, context: &ProcessContext) -> Loading {
     let by = match by {
         By::Module => "--by=module",
@@ -91,7 +91,7 @@ pub(super) fn warm(args: &WarmArgs, context: &ProcessContext) -> anyhow::Result<
     Ok(if kept && whole { FINE } else { TO_FIX })
 }
 
-/// Refuses to compile for minutes where the cache could keep nothing.
+/// Fails early if the cache could store nothing, because compiling takes minutes.
 fn refuse_in_vain(settings: &JitSettings) -> anyhow::Result<()> {
     if settings.disabled {
         anyhow::bail!("CUDA_CACHE_DISABLE is set, so nothing would be kept: unset it");
@@ -110,7 +110,7 @@ fn refuse_in_vain(settings: &JitSettings) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Counts the containers that warming does not help. Gives the others.
+/// Counts the containers for which warming is of no use, and returns the others.
 fn sort_out(verdicts: &Verdicts, warmed: &mut Warmed) -> Vec<Item> {
     let mut items = Vec::new();
     for verdict in &verdicts.verdicts {
@@ -126,8 +126,8 @@ fn sort_out(verdicts: &Verdicts, warmed: &mut Warmed) -> Vec<Item> {
     items
 }
 
-/// Loads in three rounds of fresh processes: to compile, to see that it is faster, and with
-/// compiling switched off, to see that it is kept.
+/// Loads in three rounds of new processes: first to compile, then to measure the faster load, and last with compiling
+/// switched off, to check that the code is in the cache.
 fn three_times(
     loading: &Loading,
     binary: &Binary,

@@ -1,4 +1,4 @@
-//! The command line of `warpcc rtc`, as typed.
+//! Parses the command line of `warpcc rtc`.
 
 use std::path::PathBuf;
 

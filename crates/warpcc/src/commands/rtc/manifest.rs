@@ -114,7 +114,7 @@ pub struct Manifest {
 pub enum ImageJob {
     /// From a source.
     Kernel {
-        /// As `KernelCache::get_image` takes it.
+        /// The parameters, as for `KernelCache::get_image`.
         parameters: String,
         /// The kernel.
         name: String,
@@ -127,7 +127,7 @@ pub enum ImageJob {
     Recorded(CompileRequest),
     /// From PTX.
     Ptx {
-        /// As `KernelCache::load_ptx` takes it.
+        /// The name, as for `KernelCache::load_ptx`.
         name: String,
         /// The text.
         text: Vec<u8>,
@@ -279,7 +279,7 @@ fn recorded(file: &File, folder: &Path, targets: &[Target]) -> anyhow::Result<Ve
     }
     for one in &file.recorded_ptx {
         for target in all_of(one.target.parse()?) {
-            // For a GPU that takes PTX as it is there is nothing to compile.
+            // A GPU that takes PTX as it is needs no compilation.
             if let Target::Cubin(target) = target {
                 jobs.push(ImageJob::Ptx {
                     name: one.name.clone(),

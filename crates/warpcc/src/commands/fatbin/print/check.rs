@@ -17,7 +17,7 @@ pub fn write_json(files: &[(&BinaryInput, &Verdicts)], out: &mut dyn Write) -> i
     writeln!(out)
 }
 
-/// Writes, for each file and GPU, what will happen.
+/// Writes the result for each file and GPU.
 pub fn write(
     files: &[(&BinaryInput, &Verdicts)],
     gpus: &[Gpu],

@@ -1,4 +1,4 @@
-//! `warpcc fatbin list` for people: containers, images, kernels, and bars of where the bytes are.
+//! `warpcc fatbin list` for people: containers, images, kernels, and bars that show where the bytes are.
 
 use std::io::{self, Write};
 use std::path::Path;
@@ -9,7 +9,7 @@ use super::sums::{bar, by_kernel, by_target};
 use crate::commands::plain_text::{count, plain, shortened};
 use crate::config::format_bytes;
 
-/// Kernels with a bar; more are a page of their own (`--html`).
+/// The number of kernels with a bar; a page can have more (`--html`).
 const KERNEL_BARS: usize = 15;
 
 /// Writes one file; only the sums when `summary` is set.
@@ -28,7 +28,7 @@ pub fn write(file: &str, listing: &Listing, summary: bool, out: &mut dyn Write) 
     write_sums(listing.rows.iter(), listing.concatenated_bytes, out)
 }
 
-/// Writes what several files come to together.
+/// Writes the totals of several files.
 pub fn write_total<'l>(
     files: usize,
     listings: impl Iterator<Item = &'l Listing> + Clone,
@@ -47,7 +47,7 @@ pub fn write_total<'l>(
     write_sums(listings.flat_map(|l| &l.rows), concatenated, out)
 }
 
-/// Says what `extract` wrote.
+/// Writes how many files `extract` wrote.
 pub fn write_extracted(files: usize, folder: &Path, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "{} in {}", count(files, "file"), folder.display())
 }

@@ -1,4 +1,4 @@
-//! Where the bytes of a binary are, as a drawing and as a page that needs nothing else.
+//! Shows where the bytes of a binary are, as a drawing and as a self-contained page.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -14,7 +14,7 @@ const LEFT: f64 = 130.0;
 const ROW: f64 = 34.0;
 /// Kernels with a colour of their own; the rest of a bar is grey.
 const COLORED: usize = 10;
-/// Told apart also without colours being seen: light and dark take turns.
+/// Light and dark colours alternate, so that they can be distinguished without seeing colours.
 const COLORS: [&str; COLORED] = [
     "#1f77b4", "#aec7e8", "#d95f02", "#fdc086", "#2ca02c", "#98df8a", "#7b3294", "#c2a5cf",
     "#8c510a", "#dfc27d",
@@ -27,7 +27,7 @@ struct Bar<'r> {
     target: String,
     images: u64,
     stored: u64,
-    /// By index of the kernel's colour, its name and its code in bytes.
+    /// The parts: the index of a colour, the kernel's name and the size of its code in bytes.
     parts: Vec<(usize, &'r str, u64)>,
     /// Code of all kernels, in bytes.
     code: u64,
@@ -68,8 +68,7 @@ fn bars<'r>(rows: impl Iterator<Item = &'r ImageRow> + Clone) -> Vec<Bar<'r>> {
         .collect()
 }
 
-/// Writes the drawing: a bar for each target, as long as its images are in the file, divided as the
-/// code of its kernels is.
+/// Writes the drawing: a bar for each target, as long as its images in the file, and divided by the code of its kernels.
 pub fn write_svg<'r>(
     rows: impl Iterator<Item = &'r ImageRow> + Clone,
     out: &mut dyn Write,
@@ -122,7 +121,7 @@ fn write_bar(bar: &Bar<'_>, y: f64, most: u64, out: &mut dyn Write) -> io::Resul
     )
 }
 
-/// Writes the drawing with tables of what it shows.
+/// Writes the drawing with tables of the same data.
 pub fn write_html<'r>(
     title: &str,
     rows: impl Iterator<Item = &'r ImageRow> + Clone,

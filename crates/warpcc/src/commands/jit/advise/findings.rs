@@ -6,7 +6,7 @@ use warpcc_jit::{JitSettings, MaxSize, Remark};
 use crate::commands::jit::print::advise::OnGpu;
 use crate::config::format_bytes;
 
-/// The option that makes machine code for the GPU, with the letter that the PTX has.
+/// The option that makes machine code for the GPU, with the suffix of the PTX.
 pub(super) fn gencode(gpu: Gpu, suffixes: &[Suffix]) -> Option<String> {
     let Gpu::Known(number) = gpu else { return None };
     let letter = match suffixes {
@@ -20,7 +20,7 @@ pub(super) fn gencode(gpu: Gpu, suffixes: &[Suffix]) -> Option<String> {
     ))
 }
 
-/// A size to set that leaves room: a quarter more, in steps of 64 MiB.
+/// A size for the setting with some reserve: a quarter more, in steps of 64 MiB.
 fn room_for(bytes: u64) -> u64 {
     const STEP: u64 = 64 << 20;
     bytes.saturating_add(bytes / 4).next_multiple_of(STEP)
@@ -55,7 +55,7 @@ pub(super) fn of_gpu(on: &OnGpu, settings: &JitSettings, held: u64) -> Vec<Remar
     let size = format_bytes(on.kept_bytes);
     let limit = format_bytes(on.limit);
     if settings.disabled || on.limit == 0 {
-        // The setting has its own remark; this is what follows from it for the program.
+        // The setting has its own remark; this is its effect on the program.
         found.push(Remark::fix(
             format!("every start on {gpu} compiles {size} anew"),
             "nothing is kept",

@@ -15,7 +15,7 @@ use crate::config::format_bytes;
 /// Texts that are shown for each file, the costliest first; `--json` has them all.
 const SHOWN: usize = 5;
 
-/// The whole answer.
+/// The result of `warpcc jit advise`.
 #[derive(Debug, Serialize)]
 pub struct Advice {
     /// One for each GPU that was asked about.
@@ -111,7 +111,7 @@ pub struct TextRow {
     pub note: Option<String>,
 }
 
-/// Writes the answer.
+/// Writes the result.
 pub fn write(advice: &Advice, out: &mut dyn Write) -> io::Result<()> {
     for on in &advice.gpus {
         write_gpu(on, out)?;

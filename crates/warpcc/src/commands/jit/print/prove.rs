@@ -11,7 +11,7 @@ use crate::commands::plain_text::{count, plain};
 /// Kernels that are named where a complaint names none; `--json` has them all.
 const NAMED: usize = 5;
 
-/// The whole answer.
+/// The result of `warpcc jit prove`.
 #[derive(Debug, Serialize)]
 pub struct Proof {
     /// PTX texts in the files.
@@ -82,7 +82,7 @@ pub struct Failure {
     pub kernels: Vec<String>,
 }
 
-/// Writes the answer.
+/// Writes the result.
 pub fn write(proof: &Proof, out: &mut dyn Write) -> io::Result<()> {
     if proof.texts == 0 {
         return writeln!(

@@ -10,7 +10,7 @@ use super::parts::seconds;
 use crate::commands::plain_text::{count, plain};
 use crate::config::format_bytes;
 
-/// The whole answer.
+/// The result of `warpcc jit warm`.
 #[derive(Debug, Serialize)]
 pub struct Warmed {
     /// `sm_90`.
@@ -57,13 +57,13 @@ pub struct Module {
 }
 
 impl Module {
-    /// Whether the module loaded, and is kept as far as that was tried.
+    /// Whether the module loaded, and is in the driver's cache, if that was tried.
     pub fn is_kept(&self) -> bool {
         self.trouble.is_none() && self.kept != Some(false)
     }
 }
 
-/// Writes the answer.
+/// Writes the result.
 pub fn write(warmed: &Warmed, out: &mut dyn Write) -> io::Result<()> {
     writeln!(
         out,
