@@ -25,7 +25,7 @@ pub use release::Release;
 use searches::Searches;
 
 use crate::mtimes;
-use crate::place::RunPlace;
+use crate::run_environment::RunEnvironment;
 
 /// The questions that the programs of a run asked their environment.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -56,7 +56,7 @@ impl Asked {
     }
 }
 
-impl RunPlace<'_> {
+impl RunEnvironment<'_> {
     /// A value with the fixed names of the mapped folders.
     fn digest(&self, value: &OsStr) -> [u8; 32] {
         blake3::hash(&self.path_map.fixed_list(value.as_bytes())).into()
@@ -107,7 +107,7 @@ pub struct Conditions {
 
 impl Conditions {
     /// The answers to `asked` in this place now.
-    pub fn observe(asked: &Asked, times: &[u8], place: RunPlace<'_>) -> Self {
+    pub fn observe(asked: &Asked, times: &[u8], place: RunEnvironment<'_>) -> Self {
         let counts = |name: &&OsString| !is_harmless(name) && !guards::is_off("variables");
         let names = asked.variables.iter().filter(counts);
         let value = |name: &OsString| {
@@ -145,7 +145,7 @@ impl Conditions {
     ///
     /// # Errors
     /// The variable that differs, if it is a variable.
-    pub fn hold(&self, place: RunPlace<'_>) -> Result<(), Option<Difference>> {
+    pub fn hold(&self, place: RunEnvironment<'_>) -> Result<(), Option<Difference>> {
         let differs = |name: &[u8]| {
             let name = String::from_utf8_lossy(name).into_owned();
             Err(Some(Difference::VariableChanged { name }))
@@ -216,7 +216,7 @@ mod tests {
             all.iter().map(|(n, v)| (n.into(), v.into())).collect()
         };
         let (before, after) = (own(before), own(after));
-        let place = |environment| RunPlace {
+        let place = |environment| RunEnvironment {
             environment,
             directory: Path::new("/"),
             path_map: PathMap::EMPTY,
@@ -261,7 +261,7 @@ mod tests {
                 ..Asked::default()
             };
             let [before, after] = mapped.map(|folder| PathMap::new([("1", folder)]));
-            let place = |directory, path_map| RunPlace {
+            let place = |directory, path_map| RunEnvironment {
                 environment: &[],
                 directory: Path::new(directory),
                 path_map,

@@ -15,8 +15,8 @@ use crate::context::RunContext;
 use crate::event::Finished;
 use crate::module_id;
 use crate::own_name::{self, collect};
-use crate::place::directory_as_called;
 use crate::relocate;
+use crate::run_environment::directory_as_called;
 
 /// Whether the output or a message of a step of NVIDIA's tools names the directory that it ran in, by a word that is in no
 /// input. An output that cannot be read counts as one that names it, and so does a directory whose name is in every path.

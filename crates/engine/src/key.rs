@@ -26,8 +26,8 @@ use crate::any_lines;
 use crate::context::RunContext;
 use crate::locate::Located;
 use crate::options::RunOptions;
-use crate::place::directory_as_called;
 use crate::prefix_map::fixed_argument;
+use crate::run_environment::directory_as_called;
 use crate::terminal::Terminal;
 
 /// The version of step records: it changes when their meaning changes.

@@ -64,7 +64,7 @@ fn look_up_under(
         let conditions = conditions.ok_or(None)?;
         match guards::is_off("conditions-of-steps") {
             true => Ok(()),
-            false => conditions.hold(run.options.place()),
+            false => conditions.hold(run.options.run_environment()),
         }
     };
     let found = store.look_up_if(

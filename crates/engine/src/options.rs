@@ -12,8 +12,8 @@ use warpcc_plan::depfile::Rule;
 use crate::admission::Admission;
 use crate::executor::Executor;
 use crate::failure::OnFailure;
-use crate::place::RunPlace;
 use crate::process::Children;
+use crate::run_environment::RunEnvironment;
 use crate::states::TaskStates;
 use crate::terminal::Terminal;
 
@@ -77,8 +77,8 @@ pub struct RunOptions<'a> {
 
 impl RunOptions<'_> {
     /// The surroundings in which conditions are checked.
-    pub fn place(&self) -> RunPlace<'_> {
-        RunPlace {
+    pub fn run_environment(&self) -> RunEnvironment<'_> {
+        RunEnvironment {
             environment: self.environment,
             directory: self.directory,
             path_map: self.path_map,

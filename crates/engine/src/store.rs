@@ -109,7 +109,8 @@ fn keep(
         outputs,
         stdout: fixed(&finished.stdout),
         stderr: fixed(&finished.stderr),
-        extra: Conditions::observe(&seen.asked, &seen.times, run.options.place()).encode(),
+        extra: Conditions::observe(&seen.asked, &seen.times, run.options.run_environment())
+            .encode(),
         micros: u64::try_from((finished.user + finished.system).as_micros()).unwrap_or(u64::MAX),
     };
     let key = keys.for_result(finished.is_path_specific, &outcome);

@@ -50,7 +50,7 @@ pub fn conditions_hold(
     request: &Request,
 ) -> Result<(), Option<Difference>> {
     let conditions = Conditions::decode(&outcome.extra).filter(|_| variant.suits(outcome));
-    conditions.ok_or(None)?.hold(request.place())
+    conditions.ok_or(None)?.hold(request.run_environment())
 }
 
 /// Looks the call up in the cache on this disk. On a hit, puts the outputs in place and prints the messages.

@@ -23,8 +23,8 @@ use std::path::{Path, PathBuf};
 use warpcc_cache::{Digest, Explaining, KeyParts, KeySink, KeyVariants, guards};
 use warpcc_engine::Terminal;
 use warpcc_engine::key::{HOST_VARIABLES, LANGUAGE_VARIABLES, key_variants};
-use warpcc_engine::place::{RunPlace, directory_as_called};
 use warpcc_engine::process::find_program;
+use warpcc_engine::run_environment::{RunEnvironment, directory_as_called};
 use warpcc_path_map::{BaseDirs, PathMap, WorkDir, discover};
 use warpcc_plan::{Invocation, Unsupported};
 
@@ -150,8 +150,8 @@ impl Request {
     }
 
     /// The environment, directory and path map with which the conditions of a record are checked.
-    pub fn place(&self) -> RunPlace<'_> {
-        RunPlace {
+    pub fn run_environment(&self) -> RunEnvironment<'_> {
+        RunEnvironment {
             environment: &self.environment,
             directory: &self.directory,
             path_map: &self.path_map,

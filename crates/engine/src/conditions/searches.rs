@@ -6,8 +6,8 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
 use serde::{Deserialize, Serialize};
 
-use crate::place::RunPlace;
 use crate::process::is_executable;
+use crate::run_environment::RunEnvironment;
 use crate::search_path::FilesInPath;
 
 /// The programs that were looked for, and what `PATH` had for them.
@@ -18,14 +18,14 @@ pub(super) struct Searches {
 }
 
 impl Searches {
-    pub(super) fn run(names: &BTreeSet<OsString>, place: RunPlace<'_>) -> Self {
+    pub(super) fn run(names: &BTreeSet<OsString>, place: RunEnvironment<'_>) -> Self {
         let list = |name: &OsString| (name.as_bytes().to_vec(), files(name, place));
         Self {
             found: names.iter().map(list).collect(),
         }
     }
 
-    pub(super) fn hold(&self, place: RunPlace<'_>) -> bool {
+    pub(super) fn hold(&self, place: RunEnvironment<'_>) -> bool {
         let same =
             |(name, list): &(Vec<u8>, [u8; 32])| files(OsStr::from_bytes(name), place) == *list;
         self.found.iter().all(same)
@@ -38,7 +38,7 @@ impl Searches {
 }
 
 /// The BLAKE3 of the executable files of that name in the folders of `PATH`, in order.
-fn files(name: &OsStr, place: RunPlace<'_>) -> [u8; 32] {
+fn files(name: &OsStr, place: RunEnvironment<'_>) -> [u8; 32] {
     let mut hasher = blake3::Hasher::new();
     let path = place.variable(OsStr::new("PATH")).unwrap_or_default();
     let mut files = FilesInPath::new(path, place.directory, name);

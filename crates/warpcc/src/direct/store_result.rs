@@ -13,8 +13,8 @@ use warpcc_cache::{
 use warpcc_engine::Run;
 use warpcc_engine::conditions::Conditions;
 use warpcc_engine::modes;
-use warpcc_engine::place::RunPlace;
 use warpcc_engine::process::is_executable;
+use warpcc_engine::run_environment::RunEnvironment;
 use warpcc_engine::traced_inputs::PathUse;
 use warpcc_path_map::PathMap;
 use warpcc_report::record::Header;
@@ -223,7 +223,8 @@ impl ResultToStore<'_> {
             outputs,
             stdout: request.path_map.fix_text(self.streams.0),
             stderr: request.path_map.fix_text(self.streams.1),
-            extra: Conditions::observe(&seen.asked, &seen.times, request.place()).encode(),
+            extra: Conditions::observe(&seen.asked, &seen.times, request.run_environment())
+                .encode(),
             micros: micros.sum(),
         }
     }
@@ -276,9 +277,9 @@ impl ResultToStore<'_> {
     /// Whether no answer that the tools got (variables, links, times) contained a path that the content key leaves out.
     fn tools_learned_no_path(&self, content_key: &ContentKey) -> bool {
         let seen = &self.run.seen;
-        let place = content_key.request.place();
+        let place = content_key.request.run_environment();
         let no_map = PathMap::default();
-        let here = RunPlace {
+        let here = RunEnvironment {
             path_map: &no_map,
             ..place
         };

@@ -1,4 +1,4 @@
-//! The surroundings of a call: its environment, its directory, and its mapped folders.
+//! The environment, the working directory and the mapped folders of a call, in which conditions are checked.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::fs::MetadataExt;
@@ -9,7 +9,7 @@ use warpcc_path_map::PathMap;
 
 /// The surroundings in which conditions are checked.
 #[derive(Clone, Copy)]
-pub struct RunPlace<'a> {
+pub struct RunEnvironment<'a> {
     /// The environment, whole.
     pub environment: &'a [(OsString, OsString)],
     /// The working directory.
@@ -18,7 +18,7 @@ pub struct RunPlace<'a> {
     pub path_map: &'a PathMap,
 }
 
-impl RunPlace<'_> {
+impl RunEnvironment<'_> {
     /// A variable, the last one where there are several.
     pub fn variable(&self, name: &OsStr) -> Option<&OsStr> {
         let mut all = self.environment.iter().rev();
