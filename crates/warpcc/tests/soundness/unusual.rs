@@ -105,3 +105,21 @@ fn a_header_whose_name_is_not_utf8_in_a_dependency_file() {
     std::fs::write(header(b"h\xe9.h"), "int y();\n").expect("a header");
     space.agree(line).demand_no_direct_hit();
 }
+
+#[test]
+fn two_dots_after_a_link_lead_up_from_where_it_leads() {
+    let space = space("dots");
+    for (folder, value) in [("far/part", 1), ("part", 2)] {
+        let source = format!("#define VALUE {value}\n{KERNEL}");
+        space.write(&format!("{folder}/case.cu"), &source);
+    }
+    space.write("near/file", "");
+    space.write("far/inner/file", "");
+    let line = "-c link/../part/case.cu -o out.o -arch=sm_90";
+    for target in ["near", "far/inner"] {
+        space.link("link", target);
+        let built = space.agree(line);
+        built.demand_no_fallback().demand_no_direct_hit();
+        space.agree(line).demand_direct_hit();
+    }
+}
