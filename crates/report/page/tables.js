@@ -115,6 +115,7 @@ function Cards(parent, model, pick) {
     card('reasons', 'Why calls missed the cache', note.reasons, ...tables.reasons.element),
     card('folders', 'Cache by folder', null, ...tables.folders.element),
     card('tools', 'Tools', null, ...tables.tools.element));
+  if (data.deviceTraces) parent.append(...deviceCards(data.deviceTraces, pick));
   if (data.calls.outcome.includes(FALLBACK)) parent.append(card('fallbacks', 'Left to plain nvcc', 'What warpcc does not fully understand, nvcc does as if it were alone.', ...tables.fallbacks.element));
   return (filter) => {
     const found = sums(model, filter);
@@ -167,4 +168,22 @@ function criticalPath(model) {
   }
   stack.hidden = groups.size === 0;
   return { stack, legend, rows };
+}
+
+// What nvcc's own traces say. They know no task, so no filter applies to them.
+function deviceCards(traces, pick) {
+  const of = (id, title, note, rows) => {
+    const table = Table({ pick, sort: 1, columns: [
+      { name: 'Name', value: (row) => row[0], path: (row) => (id === 'headers' ? row[0] : ''), lead: (row) => (id === 'headers' ? null : [row[0]]), hint: (row) => row[0] },
+      { name: 'Time', value: (row) => row[2], text: (row) => seconds(row[2]), bar: true },
+      { name: 'Alone', value: (row) => row[3], text: (row) => seconds(row[3]), title: 'Without events of the same kind within' },
+      { name: 'Times', value: (row) => row[1], text: (row) => number(row[1]), minor: true }] });
+    table.show(rows);
+    return card(`device-${id}`, title, note, ...table.element);
+  };
+  const from = `From ${many(traces.traces, 'trace', 'traces')} of nvcc’s.`;
+  return [
+    of('phases', 'Phases of the device compiler', `${from} Events within others are in both.`, traces.phases),
+    of('headers', 'Headers, as nvcc measured them', `${from} With what they include.`, traces.headers),
+    of('templates', 'Templates', from, traces.templates)];
 }

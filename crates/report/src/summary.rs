@@ -8,6 +8,7 @@ use std::time::Duration;
 use serde::Serialize;
 
 use crate::build::Build;
+use crate::device_trace::DeviceTraces;
 use crate::record::{Budget, CallOutcome};
 
 mod costs;
@@ -68,6 +69,9 @@ pub struct Summary {
     pub another: Option<Another>,
     /// The cache's hits and misses.
     pub hits: Hits,
+    /// The sums of nvcc's own traces, where the caller has added them.
+    #[serde(skip)]
+    pub device_traces: Option<DeviceTraces>,
     /// Calls whose clock cannot have been right; their place in time is a guess.
     pub clock_jumps: usize,
 }
@@ -122,6 +126,7 @@ impl Summary {
             architectures,
             hits: hits::count(build),
             load,
+            device_traces: None,
             clock_jumps: build.clock_jumps,
         }
     }

@@ -3,6 +3,7 @@
 
 use std::path::PathBuf;
 
+use warpcc_report::device_trace::Sums;
 use warpcc_report::record::{CallOutcome, InvocationRecord, Task};
 use warpcc_report::sample::{Shape, build};
 use warpcc_report::{Build, Summary, page};
@@ -308,4 +309,41 @@ fn an_empty_build_and_one_hit_are_drawn_too() {
         browser.frames(4);
     }
     assert_eq!(browser.complaints, Vec::<String>::new());
+}
+
+#[test]
+fn nvccs_own_traces_have_cards_where_there_are_any() {
+    let made_up = Build::new(build(&Shape::default()));
+    let mut summary = Summary::compute(&made_up);
+    let event = |name: &str, detail: &str| {
+        format!(r#"{{"name":"{name}","ts":1,"dur":1500,"args":{{"detail":"{detail}"}}}}"#)
+    };
+    let events = [
+        event("Processing Header File", "/tk/include/cub/cub.cuh"),
+        event("Instantiating Template Function", "f<int>"),
+    ];
+    let mut sums = Sums::default();
+    let trace = format!(r#"{{"traceEvents":[{}]}}"#, events.join(","));
+    sums.add(trace.as_bytes()).expect("a trace");
+    let cards = |summary: &Summary| {
+        let mut page = Vec::new();
+        page::write(&made_up, summary, &mut page).expect("memory is enough");
+        let mut browser = Browser::start(1280, 800);
+        browser.open(&page);
+        let text = browser.evaluate(
+            "[...document.querySelectorAll('[id^=card-device]')].map(card => card.textContent).join(' ')",
+        );
+        text.as_str().expect("a text").to_owned()
+    };
+    assert_eq!(cards(&summary), "");
+    summary.device_traces = Some(sums.finish());
+    let text = cards(&summary);
+    for wanted in [
+        "cub.cuh",
+        "f<int>",
+        "From 1 trace of nvcc",
+        "Processing Header File",
+    ] {
+        assert!(text.contains(wanted), "{wanted}: {text}");
+    }
 }

@@ -8,6 +8,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::build::{Build, BuildCall, PLAIN};
+use crate::device_trace::{Cost, DeviceTraces};
 use crate::record::{CallOutcome, TaskEnd, Wait};
 use crate::summary::{SegmentCause, SegmentKind, Summary, miss_reason, number_of};
 
@@ -73,6 +74,9 @@ struct Headers {
     bytes: Vec<u64>,
 }
 
+/// Rows of each kind of nvcc's own traces: a page of Thrust's templates would have tens of thousands.
+const DEVICE_ROWS: usize = 500;
+
 /// Everything the page shows.
 pub(super) fn collect(build: &Build, summary: &Summary) -> Value {
     let mut texts = Texts::default();
@@ -135,8 +139,25 @@ pub(super) fn collect(build: &Build, summary: &Summary) -> Value {
         "headers": headers,
         "critical": critical(build, summary),
         "directHits": direct_hits,
+        "deviceTraces": summary.device_traces.as_ref().map(device_traces),
         "calls": calls,
         "tasks": tasks,
+    })
+}
+
+/// Name, events, time, time alone: the most expensive ones.
+fn device_traces(traces: &DeviceTraces) -> Value {
+    let rows = |costs: &[Cost]| -> Vec<Value> {
+        let costs = costs.iter().take(DEVICE_ROWS);
+        let row =
+            |cost: &Cost| json!([cost.name, cost.count, micros(cost.total), micros(cost.own)]);
+        costs.map(row).collect()
+    };
+    json!({
+        "traces": traces.traces,
+        "phases": rows(&traces.phases),
+        "headers": rows(&traces.headers),
+        "templates": rows(&traces.templates),
     })
 }
 

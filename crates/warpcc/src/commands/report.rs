@@ -44,15 +44,18 @@ pub fn run(args: &ReportArgs, config: &Config) -> anyhow::Result<i32> {
         ));
     }
     let build = Build::new(found.records);
+    let mut summary = Summary::compute(&build);
     if args.device_trace {
         let traces = device_trace::of_build(&build)?;
-        output::print(|out| match args.json {
-            true => device_trace::write_json(&traces, out),
-            false => device_trace::write_text(&traces, out),
-        })?;
-        return Ok(0);
+        if args.output.is_none() {
+            output::print(|out| match args.json {
+                true => device_trace::write_json(&traces, out),
+                false => device_trace::write_text(&traces, out),
+            })?;
+            return Ok(0);
+        }
+        summary.device_traces = Some(traces);
     }
-    let summary = Summary::compute(&build);
     if let Some(path) = &args.output {
         write_file(path, |out| {
             warpcc_report::page::write(&build, &summary, out)

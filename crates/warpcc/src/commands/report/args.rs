@@ -34,7 +34,7 @@ pub struct ReportArgs {
     #[arg(long)]
     pub json: bool,
     /// Add up the traces that nvcc wrote with -fdevice-time-trace: the cost of phases, headers and templates
-    #[arg(long, conflicts_with_all = ["list", "output", "trace"])]
+    #[arg(long, conflicts_with_all = ["list", "trace"])]
     pub device_trace: bool,
     /// Write a timeline for ui.perfetto.dev or chrome://tracing (JSON)
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
