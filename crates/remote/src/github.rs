@@ -9,11 +9,13 @@
 //! replaces what another made. The reasons are in docs/design/remote.md.
 
 mod archive;
+mod beginning;
 mod index;
 mod load;
 mod parts;
 mod publish;
 mod service;
+mod turn;
 
 use std::io::Write;
 use std::path::Path;
@@ -23,7 +25,8 @@ use bazel_remote_apis::build::bazel::remote::execution::v2::ActionResult;
 use prost::Message;
 use warpcc_cache::{Digest, Key};
 
-use crate::action_result::LARGEST_RESULT;
+use crate::action_result::{LARGEST_RESULT, TOO_LARGE};
+use crate::auth::Origin;
 use crate::backend::{Backend, UploadSource};
 use crate::download::{Download, NewFile};
 use crate::error::RemoteError;
@@ -63,7 +66,13 @@ impl Github {
         };
         let place: String = place.trim_end_matches('/').chars().map(plain).collect();
         let place = if place.is_empty() { "default" } else { &place };
-        let parts = cache.map(|cache| Parts::new(cache.join("bundles-v1").join(layer.id())));
+        // Two jobs may see different bundles under one name: each has a token, and so a folder, of its own.
+        let job = match &layer.auth.token {
+            Some(Origin::Given(token)) => Digest::of_bytes(token.reveal().as_bytes()).hex(),
+            _ => Digest::of_bytes(b"").hex(),
+        };
+        let folder = format!("{}-{}", layer.id(), &job[..16]);
+        let parts = cache.map(|cache| Parts::new(cache.join("bundles-v1").join(folder)));
         Ok(Self {
             service: Service::new(layer)?,
             prefix: format!("warpcc:{}:", &place[..place.len().min(200)]),
@@ -113,7 +122,7 @@ impl Github {
         let Some(parts) = &self.parts else {
             return Ok(false);
         };
-        let name = self.name(place.bundle);
+        let name = self.name(place.bundle.number());
         let span = (place.at, place.packed);
         parts
             .read(&self.service, (place.bundle, &name), span, take)
@@ -137,8 +146,9 @@ impl Github {
             return Ok(false);
         };
         // zstd makes nothing much longer than it was.
-        if place.packed > digest.size + digest.size / 64 + 4096 {
-            return Err(self.service.odd("an index with a blob that is too long"));
+        if place.packed > digest.size.saturating_add(digest.size / 64 + 4096) {
+            let lie = self.service.odd("an index with a blob that is too long");
+            return self.judge(&place, Err(lie));
         }
         let reading = async {
             let mut download = Download::new(self.service.server(), digest, true, out)?;
@@ -183,7 +193,7 @@ impl Backend for Github {
             return Ok(None);
         };
         if place.packed > LARGEST_RESULT as u64 {
-            return Err(self.service.odd(crate::action_result::TOO_LARGE));
+            return self.judge(&place, Err(self.service.odd(TOO_LARGE)));
         }
         let mut bytes = Vec::new();
         let take = |piece: &[u8]| {

@@ -120,7 +120,11 @@ class Handler(BaseHTTPRequestHandler):
             if self.path == "/control":
                 STATE.update(json.loads(body))
                 return self.answer(200)
-            if self.headers.get("Authorization") != "Bearer a-token":
+            # A branch sees its own entries first, then those of the main branch.
+            token = self.headers.get("Authorization", "")
+            scopes = {"Bearer a-token": ["main"], "Bearer branch-token": ["branch", "main"]}
+            self.scopes = scopes.get(token)
+            if not self.scopes:
                 return self.refuse(401, "unauthenticated", "no token")
             call = self.path.removeprefix("/twirp/github.actions.results.api.v1.CacheService/")
             work = {
@@ -146,19 +150,21 @@ class Handler(BaseHTTPRequestHandler):
         name, version = asked.get(2), asked.get(4, "")
         if self.fails("find", version):
             return
-        there = {key: e for (key, v), e in ENTRIES.items() if v == version and e.finished}
-        begins = [key for key in there if key.startswith(name)]
-        begins.sort(key=lambda key: there[key].finished)
-        if not begins:
+        for scope in self.scopes:
+            there = {k: e for (s, k, v), e in ENTRIES.items() if (s, v) == (scope, version) and e.finished}
+            begins = [key for key in there if key.startswith(name)]
+            if begins:
+                break
+        else:
             return self.answer(200)  # ok is false.
-        found = name if name in there else begins[-1]
+        found = name if name in there else max(begins, key=lambda key: there[key].finished)
         there[found].used = time.monotonic()
         url = there[found].url(self.headers["Host"])
         self.answer(200, b"\x08\x01" + string(2, url) + string(3, found))
 
     def create(self, asked):
-        entry = asked.get(2), asked.get(3, "")
-        if self.fails("create", entry[1]):
+        entry = self.scopes[0], asked.get(2), asked.get(3, "")
+        if self.fails("create", entry[2]):
             return
         if STATE["read_only"]:
             return self.refuse(403, "permission_denied", "the token has no scope to write")
@@ -175,8 +181,8 @@ class Handler(BaseHTTPRequestHandler):
         self.answer(200, b"\x08\x01" + string(2, url))
 
     def finalize(self, asked):
-        entry = asked.get(2), asked.get(4, "")
-        if self.fails("finalize", entry[1]):
+        entry = self.scopes[0], asked.get(2), asked.get(4, "")
+        if self.fails("finalize", entry[2]):
             return
         found = ENTRIES.get(entry)
         if not found or found.size() != asked.get(3) or found.size() < 1:

@@ -1,9 +1,5 @@
 //! A bundle in the making: blobs and results one after the other in a file of ours, then the index, then the beginning that
 //! says where that is.
-//!
-//! ```text
-//! "warpccB1"  begin of the index: u64  its packed length: u64   blobs and results   the index as a zstd frame
-//! ```
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -11,22 +7,18 @@ use std::io::{Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::index::{self, Index, Kind, Name, Place};
+use super::beginning::{self, Beginning};
+use super::index::{self, Bundle, Index, Kind, Name, Place};
 use crate::action_result;
 use crate::backend::UploadSource;
 use crate::error::RemoteError;
 
-const MAGIC: &[u8; 8] = b"warpccB1";
-/// Bytes before the first blob.
-pub const BEGINNING: u64 = 24;
 /// A bundle that has so many bytes is given away, and another one begun.
 const FULL: u64 = 256 << 20;
 /// zstd's level: packed once, fetched often.
 const LEVEL: i32 = 3;
 /// A file of an uploader that is older is nobody's.
 const ABANDONED: Duration = Duration::from_secs(3600);
-/// Largest packed index that is taken.
-pub const LARGEST_INDEX: u64 = index::LARGEST as u64;
 
 /// The bundle.
 pub struct Archive {
@@ -50,14 +42,14 @@ impl Archive {
         ));
         let made = std::fs::create_dir_all(folder).and_then(|()| {
             let mut file = File::options().write(true).create_new(true).open(&path)?;
-            file.write_all(&[0; BEGINNING as usize])?;
+            file.write_all(&[0; beginning::LENGTH])?;
             Ok(file)
         });
         let file = made.map_err(|error| at(&path, &error))?;
         Ok(Self {
             file,
             path,
-            length: BEGINNING,
+            length: beginning::LENGTH as u64,
             places: BTreeMap::new(),
         })
     }
@@ -138,40 +130,39 @@ impl Archive {
         let place = Place {
             size,
             // Known when the name is taken.
-            bundle: 0,
+            bundle: Bundle(0),
             at: begin,
             packed: self.length - begin,
         };
         self.places.insert(name, place);
     }
 
-    /// Finishes it as the bundle `number`: behind it comes what `before` knows too, where `keeps` says so. Gives the index.
+    /// Finishes it as `bundle`: its index has what `before` knows too, where `keeps` says so. Gives the index.
     ///
     /// # Errors
     /// The file cannot be written.
     pub fn seal(
         &mut self,
-        number: u32,
+        bundle: Bundle,
         before: &Index,
-        keeps: impl Fn(u32) -> bool,
+        keeps: impl Fn(Bundle) -> bool,
     ) -> Result<Index, RemoteError> {
         let old = before.rows().filter(|(_, place)| keeps(place.bundle));
         let mut places: BTreeMap<Name, Place> = old.collect();
-        let here = |place: &Place| Place {
-            bundle: number,
-            ..*place
-        };
+        let here = |place: &Place| Place { bundle, ..*place };
         let ours = self.places.iter();
         places.extend(ours.map(|(name, place)| (*name, here(place))));
         let mut known = before.known.clone();
-        known.insert(number);
+        known.insert(bundle);
         let index = Index::of(known, places);
         let packed = zstd::bulk::compress(&index.bytes(), LEVEL);
         let packed = packed.map_err(|error| at(&self.path, &error))?;
         let end = self.length;
-        let mut beginning = MAGIC.to_vec();
-        beginning.extend_from_slice(&end.to_le_bytes());
-        beginning.extend_from_slice(&(packed.len() as u64).to_le_bytes());
+        let beginning = Beginning {
+            bundle,
+            index: end,
+            length: packed.len() as u64,
+        };
         let written = self
             .file
             .seek(SeekFrom::Start(end))
@@ -179,7 +170,7 @@ impl Archive {
             // Of an index that was written before under another number.
             .and_then(|()| self.file.set_len(end + packed.len() as u64))
             .and_then(|()| self.file.seek(SeekFrom::Start(0)))
-            .and_then(|_| self.file.write_all(&beginning));
+            .and_then(|_| self.file.write_all(&beginning.bytes()));
         written.map_err(|error| at(&self.path, &error))?;
         Ok(index)
     }
@@ -204,20 +195,11 @@ fn sweep(folder: &Path) {
     }
 }
 
-/// Where a bundle's index begins and how long it is, from the bundle's first bytes.
-pub fn index_place(beginning: &[u8]) -> Option<(u64, u64)> {
-    let rest = beginning.strip_prefix(MAGIC)?;
-    let (begin, rest) = rest.split_first_chunk::<8>()?;
-    let length = rest.first_chunk::<8>()?;
-    let (begin, length) = (u64::from_le_bytes(*begin), u64::from_le_bytes(*length));
-    (begin >= BEGINNING && length <= LARGEST_INDEX).then_some((begin, length))
-}
-
 /// The index in a bundle's last bytes, where it says of bundles what that one may: nothing of later ones.
-pub fn unpack_index(packed: &[u8], number: u32) -> Option<Index> {
+pub fn unpack_index(packed: &[u8], bundle: Bundle) -> Option<Index> {
     let bytes = action_result::unpack(packed, index::LARGEST)?;
     let index = Index::read(&bytes)?;
-    (index.newest() == number).then_some(index)
+    (index.known.last() == Some(&bundle)).then_some(index)
 }
 
 /// The error of a file.

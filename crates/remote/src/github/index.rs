@@ -2,8 +2,8 @@
 //! before it is checked.
 //!
 //! ```text
-//! "warpccI1"  number of bundles: u32   numbers of bundles: u32 each   rows, in the order of kind and name
-//! row         kind: u8, name: 32 bytes, length: u64, bundle: u32, begin: u64, packed length: u64
+//! "warpccI1"  number of bundles: u32   bundles: u64 each   rows, in the order of kind and name
+//! row         kind: u8, name: 32 bytes, length: u64, bundle: u64, begin: u64, packed length: u64
 //! ```
 //!
 //! Numbers are little-endian. An index covers the newest bundles, so that a reader needs one. It is looked up as it lies
@@ -12,18 +12,34 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 const MAGIC: &[u8; 8] = b"warpccI1";
-const ROW: usize = 1 + NAME + 8 + 4 + 8 + 8;
+const ROW: usize = 1 + NAME + 4 * 8;
 const NAME: usize = 32;
 /// Most bundles that an index speaks of.
 const MOST_BUNDLES: usize = 4 * WINDOW as usize;
 /// Most rows.
 const MOST_ROWS: usize = 400_000;
 /// Largest index.
-pub const LARGEST: usize = 12 + 4 * MOST_BUNDLES + ROW * MOST_ROWS;
+pub const LARGEST: usize = 12 + 8 * MOST_BUNDLES + ROW * MOST_ROWS;
 /// Bundles that are read, counted from the newest.
 pub const WINDOW: u32 = 32;
 /// From this age on what is used goes into a new bundle too, before its own falls out of the window.
 const AGING: u32 = WINDOW / 2;
+
+/// A bundle: its number, and by chance a second one. Branches number their bundles alike, and see those of the main branch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Bundle(pub u64);
+
+impl Bundle {
+    /// A new one of this number.
+    pub fn new(number: u32) -> Self {
+        Self(u64::from(number) << 32 | u64::from(fastrand::u32(..)))
+    }
+
+    /// Its number, which is its name at the service.
+    pub fn number(self) -> u32 {
+        u32::try_from(self.0 >> 32).unwrap_or(u32::MAX)
+    }
+}
 
 /// A kind of thing in a bundle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -42,8 +58,8 @@ pub type Name = (Kind, [u8; NAME]);
 pub struct Place {
     /// Length, unpacked.
     pub size: u64,
-    /// The bundle's number.
-    pub bundle: u32,
+    /// The bundle.
+    pub bundle: Bundle,
     /// Its first byte there.
     pub at: u64,
     /// Its bytes there.
@@ -54,14 +70,19 @@ pub struct Place {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Index {
     /// The bundles whose own indexes are part of this one.
-    pub known: BTreeSet<u32>,
+    pub known: BTreeSet<Bundle>,
     rows: Vec<u8>,
 }
 
 impl Index {
     /// The newest bundle's number, 0 where there is none.
     pub fn newest(&self) -> u32 {
-        self.known.last().copied().unwrap_or(0)
+        self.known.last().map_or(0, |bundle| bundle.number())
+    }
+
+    /// Whether the index of the bundle of this number is part of this one.
+    pub fn knows(&self, number: u32) -> bool {
+        self.known.iter().any(|bundle| bundle.number() == number)
     }
 
     /// Where `name` is.
@@ -81,8 +102,8 @@ impl Index {
     }
 
     /// Whether what is in `bundle` will soon be read no more.
-    pub fn is_aging(&self, bundle: u32) -> bool {
-        bundle.saturating_add(AGING) <= self.newest()
+    pub fn is_aging(&self, bundle: Bundle) -> bool {
+        bundle.number().saturating_add(AGING) <= self.newest()
     }
 
     /// Everything, in order.
@@ -90,7 +111,7 @@ impl Index {
         self.rows.chunks_exact(ROW).filter_map(decode)
     }
 
-    /// Several as one. Of two places the newer one counts; bundles before the window are forgotten, and so is, from the
+    /// Several as one. Of two places the newer one counts, of two as new the first; bundles before the window are forgotten, and so is, from the
     /// oldest on, what is more than an index may have.
     pub fn merged<'i>(indexes: impl IntoIterator<Item = &'i Index>) -> Index {
         let mut places: BTreeMap<Name, Place> = BTreeMap::new();
@@ -99,7 +120,7 @@ impl Index {
             known.extend(&index.known);
             for (name, place) in index.rows() {
                 let kept = places.entry(name).or_insert(place);
-                if kept.bundle < place.bundle {
+                if kept.bundle.number() < place.bundle.number() {
                     *kept = place;
                 }
             }
@@ -108,17 +129,17 @@ impl Index {
     }
 
     /// An index of these places.
-    pub fn of(mut known: BTreeSet<u32>, mut places: BTreeMap<Name, Place>) -> Index {
-        let newest = known.last().copied().unwrap_or(0);
+    pub fn of(mut known: BTreeSet<Bundle>, mut places: BTreeMap<Name, Place>) -> Index {
+        let newest = known.last().map_or(0, |bundle| bundle.number());
         let mut oldest = newest.saturating_sub(WINDOW - 1);
         loop {
-            places.retain(|_, place| place.bundle >= oldest && place.bundle <= newest);
+            places.retain(|_, place| (oldest..=newest).contains(&place.bundle.number()));
             if places.len() <= MOST_ROWS || oldest >= newest {
                 break;
             }
             oldest += 1;
         }
-        known.retain(|number| *number >= oldest);
+        known.retain(|bundle| bundle.number() >= oldest);
         let rows = places.iter().take(MOST_ROWS);
         let rows = rows.flat_map(|(name, place)| encode(name, place)).collect();
         Self { known, rows }
@@ -129,8 +150,8 @@ impl Index {
         let mut bytes = MAGIC.to_vec();
         let count = u32::try_from(self.known.len()).unwrap_or(0);
         bytes.extend_from_slice(&count.to_le_bytes());
-        for number in &self.known {
-            bytes.extend_from_slice(&number.to_le_bytes());
+        for bundle in &self.known {
+            bytes.extend_from_slice(&bundle.0.to_le_bytes());
         }
         bytes.extend_from_slice(&self.rows);
         bytes
@@ -144,9 +165,10 @@ impl Index {
         if count > MOST_BUNDLES {
             return None;
         }
-        let (numbers, rows) = rest.split_at_checked(count * 4)?;
-        let numbers = numbers.as_chunks::<4>().0.iter();
-        let known = numbers.map(|number| u32::from_le_bytes(*number)).collect();
+        let (numbers, rows) = rest.split_at_checked(count * 8)?;
+        let numbers = numbers.as_chunks::<8>().0.iter();
+        let known = numbers.map(|number| Bundle(u64::from_le_bytes(*number)));
+        let known = known.collect();
         if rows.len() % ROW != 0 || rows.len() / ROW > MOST_ROWS {
             return None;
         }
@@ -173,7 +195,7 @@ fn encode_name(name: &Name) -> [u8; 1 + NAME] {
 fn encode(name: &Name, place: &Place) -> Vec<u8> {
     let mut row = encode_name(name).to_vec();
     row.extend_from_slice(&place.size.to_le_bytes());
-    row.extend_from_slice(&place.bundle.to_le_bytes());
+    row.extend_from_slice(&place.bundle.0.to_le_bytes());
     row.extend_from_slice(&place.at.to_le_bytes());
     row.extend_from_slice(&place.packed.to_le_bytes());
     row
@@ -188,12 +210,12 @@ fn decode(row: &[u8]) -> Option<(Name, Place)> {
     };
     let (name, row) = row.split_first_chunk::<NAME>()?;
     let (size, row) = row.split_first_chunk::<8>()?;
-    let (bundle, row) = row.split_first_chunk::<4>()?;
+    let (bundle, row) = row.split_first_chunk::<8>()?;
     let (at, row) = row.split_first_chunk::<8>()?;
     let packed = row.first_chunk::<8>()?;
     let place = Place {
         size: u64::from_le_bytes(*size),
-        bundle: u32::from_le_bytes(*bundle),
+        bundle: Bundle(u64::from_le_bytes(*bundle)),
         at: u64::from_le_bytes(*at),
         packed: u64::from_le_bytes(*packed),
     };
@@ -204,18 +226,25 @@ fn decode(row: &[u8]) -> Option<(Name, Place)> {
 mod tests {
     use super::*;
 
-    fn place(bundle: u32) -> Place {
+    fn bundle(number: u32) -> Bundle {
+        Bundle(u64::from(number) << 32 | 77)
+    }
+
+    fn place(number: u32) -> Place {
         Place {
             size: 7,
-            bundle,
+            bundle: bundle(number),
             at: 32,
             packed: 5,
         }
     }
 
-    fn index(bundle: u32, names: &[u8]) -> Index {
-        let name = |byte: &u8| ((Kind::Blob, [*byte; 32]), place(bundle));
-        Index::of(BTreeSet::from([bundle]), names.iter().map(name).collect())
+    fn index(number: u32, names: &[u8]) -> Index {
+        let name = |byte: &u8| ((Kind::Blob, [*byte; 32]), place(number));
+        Index::of(
+            BTreeSet::from([bundle(number)]),
+            names.iter().map(name).collect(),
+        )
     }
 
     #[test]
@@ -233,12 +262,15 @@ mod tests {
     #[test]
     fn the_newer_place_counts_and_old_bundles_fall_out() {
         let both = Index::merged([&index(2, &[1, 2]), &index(1, &[2, 3])]);
-        let bundle = |byte: u8| both.find(&(Kind::Blob, [byte; 32])).map(|p| p.bundle);
-        assert_eq!([1, 2, 3].map(bundle), [Some(2), Some(2), Some(1)]);
+        let number = |byte: u8| {
+            both.find(&(Kind::Blob, [byte; 32]))
+                .map(|p| p.bundle.number())
+        };
+        assert_eq!([1, 2, 3].map(number), [Some(2), Some(2), Some(1)]);
         let late = Index::merged([&both, &index(WINDOW + 1, &[4])]);
         assert_eq!(late.find(&(Kind::Blob, [3; 32])), None);
-        assert_eq!(late.known, BTreeSet::from([2, WINDOW + 1]));
-        assert!(late.is_aging(2) && !late.is_aging(WINDOW));
+        assert_eq!(late.known, BTreeSet::from([bundle(2), bundle(WINDOW + 1)]));
+        assert!(late.is_aging(bundle(2)) && !late.is_aging(bundle(WINDOW)));
     }
 
     #[test]

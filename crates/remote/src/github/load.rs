@@ -5,11 +5,11 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use futures_util::future::join_all;
+use reqwest::Url;
 
-use super::archive;
-use super::index::Index;
+use super::index::{Bundle, Index};
 use super::parts::Parts;
-use super::{Github, lock};
+use super::{Github, archive, beginning, lock};
 use crate::error::RemoteError;
 
 /// Bundles around the newest one that are looked for, if its index does not know them: their jobs ran beside its own.
@@ -58,65 +58,57 @@ impl Github {
 
     /// Asks for the newest bundle, and for those near it that it does not know.
     async fn load(&self, parts: &Parts) -> Result<Index, RemoteError> {
+        parts.sweep();
         let Some(found) = self.service.find(&self.prefix).await? else {
             return Ok(Index::default());
         };
         let Some(newest) = self.number(&found.name) else {
             return Err(self.service.odd("an entry with a name that is not ours"));
         };
-        parts.note_url(newest, &found.url);
-        let mut indexes = vec![self.index_of(parts, newest).await?];
+        let head = self.index_at(parts, newest, &found.url).await?;
         let first = newest.saturating_sub(BESIDE).max(1);
         let beside = first..=newest.saturating_add(BEHIND);
-        let unknown = beside.filter(|number| !indexes[0].known.contains(number));
+        let unknown = beside.filter(|number| !head.knows(*number));
         let look = async |number: u32| {
             let name = self.name(number);
-            match self
-                .service
-                .find(&name)
-                .await?
-                .filter(|found| found.name == name)
-            {
-                Some(found) => {
-                    parts.note_url(number, &found.url);
-                    self.index_of(parts, number).await.map(Some)
-                }
+            let found = self.service.find(&name).await?;
+            match found.filter(|found| found.name == name) {
+                Some(found) => self.index_at(parts, number, &found.url).await.map(Some),
                 None => Ok(None),
             }
         };
+        let mut indexes = Vec::new();
         for index in join_all(unknown.map(look)).await {
             indexes.extend(index?);
         }
-        Ok(Index::merged(&indexes))
+        Ok(Index::merged([&head].into_iter().chain(&indexes)))
     }
 
-    /// The index of a bundle. A bundle that is damaged has nothing, and is asked for no more: it will never change.
-    async fn index_of(&self, parts: &Parts, number: u32) -> Result<Index, RemoteError> {
-        let read = self.read_index(parts, number).await?;
-        Ok(read.unwrap_or_else(|| Index::of([number].into(), BTreeMap::new())))
-    }
-
-    async fn read_index(&self, parts: &Parts, number: u32) -> Result<Option<Index>, RemoteError> {
+    /// The index of the bundle of this number. One that is damaged has nothing, and is asked for no more: it will never change.
+    async fn index_at(&self, parts: &Parts, number: u32, url: &Url) -> Result<Index, RemoteError> {
+        let nothing = |bundle: Bundle| Index::of([bundle].into(), BTreeMap::new());
+        let begins = beginning::fetch(&self.service, url).await?;
+        let Some(begins) = begins.filter(|begins| begins.bundle.number() == number) else {
+            return Ok(nothing(Bundle::new(number)));
+        };
+        let bundle = begins.bundle;
+        parts.note_url(bundle, url);
+        let mut packed = Vec::new();
+        let take = |piece: &[u8]| {
+            packed.extend_from_slice(piece);
+            Ok(())
+        };
         let name = self.name(number);
-        let read = async |first: u64, length: u64| {
-            let mut bytes = Vec::new();
-            let take = |piece: &[u8]| {
-                bytes.extend_from_slice(piece);
-                Ok(())
-            };
-            let whole = parts.read(&self.service, (number, &name), (first, length), take);
-            Ok::<_, RemoteError>(whole.await?.then_some(bytes))
-        };
-        let beginning = read(0, archive::BEGINNING).await?;
-        let Some((first, length)) = beginning.as_deref().and_then(archive::index_place) else {
-            return Ok(None);
-        };
-        let packed = match read(first, length).await {
-            // It lies about its length.
-            Err(RemoteError::Answer { .. }) => None,
-            other => other?,
-        };
-        Ok(packed.and_then(|packed| archive::unpack_index(&packed, number)))
+        let span = (begins.index, begins.length);
+        match parts.read(&self.service, (bundle, &name), span, take).await {
+            // It is shorter than it says.
+            Ok(false) | Err(RemoteError::Answer { .. }) => Ok(nothing(bundle)),
+            Ok(true) => {
+                let index = archive::unpack_index(&packed, bundle);
+                Ok(index.unwrap_or_else(|| nothing(bundle)))
+            }
+            Err(fault) => Err(fault),
+        }
     }
 }
 

@@ -15,11 +15,13 @@ use std::fs::{self, File};
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, SystemTime};
 
 use reqwest::{Response, StatusCode, Url};
 
 use super::archive::at;
+use super::beginning;
+use super::index::Bundle;
 use super::service::Service;
 use crate::deadline::Pace;
 use crate::error::RemoteError;
@@ -32,20 +34,12 @@ const MOST_PARTS: usize = 256;
 const SIGNED_FOR: Duration = Duration::from_secs(8 * 60);
 /// Locks for parts: so many are fetched at a time.
 const LOCKS: u64 = 16;
-/// Longest wait for what another process fetches.
-const LONGEST_WAIT: Duration = Duration::from_secs(60);
-const POLL: Duration = Duration::from_millis(10);
+/// A folder in which nothing has changed for so long is no job's: GitHub ends them after six hours.
+const LONGEST_JOB: Duration = Duration::from_secs(6 * 3600);
 
 /// The folder.
 pub struct Parts {
     folder: PathBuf,
-}
-
-/// The right to fetch something.
-pub struct Turn {
-    _lock: File,
-    /// Another process had it before, so what was wanted may be there.
-    pub waited: Option<SystemTime>,
 }
 
 /// What a signed address gave.
@@ -76,19 +70,23 @@ impl Parts {
     pub async fn read(
         &self,
         service: &Service,
-        name: (u32, &str),
+        (bundle, name): (Bundle, &str),
         (first, length): (u64, u64),
         mut take: impl FnMut(&[u8]) -> Result<(), RemoteError> + Send,
     ) -> Result<bool, RemoteError> {
         let mut here = first;
-        let end = first.saturating_add(length);
+        let Some(end) = first.checked_add(length).filter(|_| length > 0) else {
+            // Nothing is as short or as far away.
+            self.give_up(bundle);
+            return Ok(false);
+        };
         let mut buffer = vec![0; 64 << 10];
         while here < end {
             let number = here / PART;
-            let Some(mut part) = self.part(service, name, number).await? else {
+            let Some(mut part) = self.part(service, (bundle, name), number).await? else {
                 return Ok(false);
             };
-            let path = self.part_path(name.0, number);
+            let path = self.part_path(bundle, number);
             let to = end.min((number + 1).saturating_mul(PART));
             let begun = part.seek(SeekFrom::Start(here % PART));
             begun.map_err(|error| at(&path, &error))?;
@@ -100,7 +98,7 @@ impl Parts {
                 match read.map_err(|error| at(&path, &error))? {
                     // The bundle ends before the index says so.
                     0 => {
-                        self.give_up(name.0);
+                        self.give_up(bundle);
                         return Ok(false);
                     }
                     read => {
@@ -114,22 +112,22 @@ impl Parts {
     }
 
     /// Notes a signed address.
-    pub fn note_url(&self, bundle: u32, url: &Url) {
+    pub fn note_url(&self, bundle: Bundle, url: &Url) {
         // Without the note it is asked for again.
-        drop(self.write(&format!("url-{bundle}"), url.as_str().as_bytes()));
+        drop(self.write(&format!("url-{:x}", bundle.0), url.as_str().as_bytes()));
     }
 
     /// Reads nothing of a bundle any more: bundles never change.
-    pub fn give_up(&self, bundle: u32) {
-        drop(self.write(&format!("gone-{bundle}"), b""));
-        for part in self.files(&format!("part-{bundle}-")) {
+    pub fn give_up(&self, bundle: Bundle) {
+        drop(self.write(&format!("gone-{:x}", bundle.0), b""));
+        for part in self.files(&format!("part-{:x}-", bundle.0)) {
             drop(fs::remove_file(part));
         }
     }
 
     /// Whether nothing of the bundle can be read.
-    pub fn is_gone(&self, bundle: u32) -> bool {
-        self.folder.join(format!("gone-{bundle}")).exists()
+    pub fn is_gone(&self, bundle: Bundle) -> bool {
+        self.folder.join(format!("gone-{:x}", bundle.0)).exists()
     }
 
     /// Removes all bytes of bundles.
@@ -139,48 +137,16 @@ impl Parts {
         }
     }
 
-    /// Waits for the right to fetch what the lock `number` is for.
-    ///
-    /// # Errors
-    /// Others need too long, or have just failed; the folder cannot be written.
-    pub async fn turn(&self, service: &Service, number: u64) -> Result<Turn, RemoteError> {
-        let path = self.folder.join(format!("lock-{number}"));
-        let opened = fs::create_dir_all(&self.folder)
-            .and_then(|()| File::options().append(true).create(true).open(&path));
-        let lock = opened.map_err(|error| at(&path, &error))?;
-        let (began, clock) = (SystemTime::now(), Instant::now());
-        let mut waited = None;
-        while lock.try_lock().is_err() {
-            waited = Some(began);
-            if clock.elapsed() > LONGEST_WAIT {
-                return Err(RemoteError::TooSlow {
-                    server: service.server().to_owned(),
-                    seconds: LONGEST_WAIT.as_secs(),
-                });
+    /// Removes the folders of jobs that are over, where a machine runs one job after another.
+    pub fn sweep(&self) {
+        let folders = self.folder.parent().map(fs::read_dir);
+        for folder in folders.into_iter().flatten().flatten().flatten() {
+            let changed = folder.metadata().and_then(|metadata| metadata.modified());
+            let age = changed.ok().and_then(|changed| changed.elapsed().ok());
+            if folder.path() != self.folder && age.is_some_and(|age| age > LONGEST_JOB) {
+                drop(fs::remove_dir_all(folder.path()));
             }
-            tokio::time::sleep(POLL).await;
         }
-        let turn = Turn {
-            _lock: lock,
-            waited,
-        };
-        match self.has_failed(&turn) {
-            true => Err(RemoteError::Unreachable {
-                server: service.server().to_owned(),
-                why: "another process has just failed to".to_owned(),
-            }),
-            false => Ok(turn),
-        }
-    }
-
-    /// Notes that a fetch failed: those who wait for it must not try one after the other.
-    pub fn note_failure(&self) {
-        drop(self.write("failed", b""));
-    }
-
-    fn has_failed(&self, turn: &Turn) -> bool {
-        let changed = fs::metadata(self.folder.join("failed")).and_then(|file| file.modified());
-        matches!((changed, turn.waited), (Ok(at), Some(began)) if at >= began)
     }
 
     /// A file comes into place whole. Signed addresses are nobody else's business.
@@ -207,8 +173,8 @@ impl Parts {
         })
     }
 
-    fn part_path(&self, bundle: u32, number: u64) -> PathBuf {
-        self.folder.join(format!("part-{bundle}-{number}"))
+    fn part_path(&self, bundle: Bundle, number: u64) -> PathBuf {
+        self.folder.join(format!("part-{:x}-{number}", bundle.0))
     }
 
     fn files(&self, prefix: &str) -> Vec<PathBuf> {
@@ -221,7 +187,7 @@ impl Parts {
     async fn part(
         &self,
         service: &Service,
-        (bundle, name): (u32, &str),
+        (bundle, name): (Bundle, &str),
         number: u64,
     ) -> Result<Option<File>, RemoteError> {
         let path = self.part_path(bundle, number);
@@ -234,9 +200,7 @@ impl Parts {
         if number >= MOST_PARTS as u64 {
             return Err(service.odd("a bundle that is too long"));
         }
-        let _turn = self
-            .turn(service, (u64::from(bundle) + number) % LOCKS)
-            .await?;
+        let _turn = self.turn(service, (bundle.0 ^ number) % LOCKS).await?;
         if let Ok(file) = File::open(&path) {
             return Ok(Some(file));
         }
@@ -260,22 +224,18 @@ impl Parts {
     async fn fetch(
         &self,
         service: &Service,
-        (bundle, name): (u32, &str),
+        (bundle, name): (Bundle, &str),
         number: u64,
     ) -> Result<bool, RemoteError> {
-        let mut known = self.url(bundle);
+        let mut noted = self.url(bundle);
         // A signed address may have run out.
         for _ in 0..2 {
-            let url = match known.take() {
+            let url = match noted.take() {
                 Some(url) => url,
-                None => {
-                    let found = service.find(name).await?.filter(|found| found.name == name);
-                    let Some(found) = found else {
-                        return Ok(false);
-                    };
-                    self.note_url(bundle, &found.url);
-                    found.url
-                }
+                None => match self.find(service, (bundle, name)).await? {
+                    Some(url) => url,
+                    None => return Ok(false),
+                },
             };
             match self.get(service, &url, bundle, number).await? {
                 Got::Part(bytes) => {
@@ -289,9 +249,26 @@ impl Parts {
         Err(service.odd("its signed addresses are refused"))
     }
 
+    /// The address of a bundle. None where another one has its name: those of a branch hide the main branch's.
+    async fn find(
+        &self,
+        service: &Service,
+        (bundle, name): (Bundle, &str),
+    ) -> Result<Option<Url>, RemoteError> {
+        let Some(found) = service.find(name).await?.filter(|found| found.name == name) else {
+            return Ok(None);
+        };
+        let begins = beginning::fetch(service, &found.url).await?;
+        let is_it = begins.is_some_and(|begins| begins.bundle == bundle);
+        if is_it {
+            self.note_url(bundle, &found.url);
+        }
+        Ok(is_it.then_some(found.url))
+    }
+
     /// The noted address.
-    fn url(&self, bundle: u32) -> Option<Url> {
-        let path = self.folder.join(format!("url-{bundle}"));
+    fn url(&self, bundle: Bundle) -> Option<Url> {
+        let path = self.folder.join(format!("url-{:x}", bundle.0));
         let noted = fs::metadata(&path).and_then(|file| file.modified()).ok()?;
         let age = SystemTime::now().duration_since(noted).ok()?;
         let text = fs::read_to_string(&path)
@@ -304,7 +281,7 @@ impl Parts {
         &self,
         service: &Service,
         url: &Url,
-        bundle: u32,
+        bundle: Bundle,
         number: u64,
     ) -> Result<Got, RemoteError> {
         let first = number * PART;
@@ -345,7 +322,7 @@ impl Parts {
     }
 
     /// Keeps a part. The oldest ones make room.
-    fn keep(&self, bundle: u32, number: u64, bytes: &[u8]) -> Result<(), RemoteError> {
+    fn keep(&self, bundle: Bundle, number: u64, bytes: &[u8]) -> Result<(), RemoteError> {
         let mut parts = self.files("part-");
         if parts.len() >= MOST_PARTS {
             parts.sort_by_cached_key(|path| fs::metadata(path).and_then(|m| m.modified()).ok());
@@ -353,7 +330,7 @@ impl Parts {
                 drop(fs::remove_file(old));
             }
         }
-        self.write(&format!("part-{bundle}-{number}"), bytes)
+        self.write(&format!("part-{:x}-{number}", bundle.0), bytes)
     }
 }
 

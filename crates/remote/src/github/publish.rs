@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::archive::Archive;
+use super::index::Bundle;
 use super::service::CallError;
 use super::{Github, lock};
 use crate::error::RemoteError;
@@ -52,7 +53,9 @@ impl Github {
         }
         let before = self.view().await?;
         let (number, url) = self.take_number(before.newest()).await?;
-        let index = archive.seal(number, &before, |bundle| !parts.is_gone(bundle))?;
+        let index = archive.seal(Bundle::new(number), &before, |bundle| {
+            !parts.is_gone(bundle)
+        })?;
         let size = self.service.put(&url, archive.path()).await?;
         let name = self.name(number);
         self.patiently(|| self.service.finalize(&name, size))

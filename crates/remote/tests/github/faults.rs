@@ -85,14 +85,17 @@ fn signed_addresses_that_run_out_are_asked_for_again() {
     first.upload();
     let second = repository.job("second");
     assert!(second.finds(0));
-    let noted = |name: &str| {
-        let folders = fs::read_dir(second.root.join("bundles-v1")).expect("bundles");
-        let folder = folders.flatten().next().expect("one service").path();
-        folder.join(name)
-    };
-    let url = fs::read_to_string(noted("url-1")).expect("an address");
+    let folders = fs::read_dir(second.root.join("bundles-v1")).expect("bundles");
+    let folder = folders.flatten().next().expect("one service").path();
+    let files = fs::read_dir(folder).expect("files").flatten();
+    let is_url = |path: &std::path::PathBuf| path.to_string_lossy().contains("/url-");
+    let noted = files
+        .map(|file| file.path())
+        .find(is_url)
+        .expect("an address");
+    let url = fs::read_to_string(&noted).expect("an address");
     let (start, _) = url.split_once("until=").expect("a time");
-    fs::write(noted("url-1"), format!("{start}until=1&sig=secret")).expect("old");
+    fs::write(&noted, format!("{start}until=1&sig=secret")).expect("old");
     assert_eq!(second.found(0..1000).len(), 1000, "{:?}", second.warnings);
     assert_eq!(second.count("remote.errors"), 0);
 }
@@ -106,13 +109,14 @@ fn a_server_without_ranges_gives_the_bundle_once() {
     repository.service.set(&json!({ "ranges": false }));
     let second = repository.job("second");
     assert_eq!(second.found(0..300).len(), 300, "{:?}", second.warnings);
-    assert_eq!(repository.service.counts()["get"], 1);
+    // And its beginning, which says where the index is.
+    assert_eq!(repository.service.counts()["get"], 2);
 }
 
 #[test]
 fn damaged_bundles_are_misses_and_are_made_anew() {
     type Damage = fn(&mut Vec<u8>);
-    let damages: [(&str, Damage); 5] = [
+    let damages: [(&str, Damage); 8] = [
         ("cut", |bytes| bytes.truncate(bytes.len() / 2)),
         ("empty", Vec::clear),
         ("of another kind", |bytes| bytes[..8].fill(b'x')),
@@ -120,7 +124,16 @@ fn damaged_bundles_are_misses_and_are_made_anew() {
             let end = bytes.len();
             bytes[end - 40..].fill(7);
         }),
-        ("other blobs", |bytes| bytes[24..4000].fill(9)),
+        ("an index of places behind the end", |bytes| {
+            lie(bytes, 49, 1 << 28);
+        }),
+        ("an index of places that no number has", |bytes| {
+            lie(bytes, 49, u64::MAX);
+        }),
+        ("an index of lengths that no disk has", |bytes| {
+            lie(bytes, 57, u64::MAX - 5);
+        }),
+        ("other blobs", |bytes| bytes[32..4000].fill(9)),
     ];
     for (what, damage) in damages {
         let repository = Repository::new();
@@ -164,4 +177,23 @@ fn an_evicted_bundle_is_a_miss_and_is_made_anew() {
     repository.build(&fourth, 0..3);
     assert_eq!(fourth.upload().uploaded, 3);
     assert_eq!(repository.job("fifth").found(0..9).len(), 9);
+}
+
+/// Replaces the number at `field` in each row of a bundle's index.
+fn lie(bundle: &mut Vec<u8>, field: usize, number: u64) {
+    let word = |at: usize| {
+        let bytes = bundle[at..at + 8].try_into().expect("eight bytes");
+        usize::try_from(u64::from_le_bytes(bytes)).expect("small")
+    };
+    let (begin, length) = (word(16), word(24));
+    let packed = &bundle[begin..begin + length];
+    let mut index = zstd::bulk::decompress(packed, 1 << 20).expect("an index");
+    // One bundle is named before the rows.
+    for row in index[20..].chunks_exact_mut(65) {
+        row[field..field + 8].copy_from_slice(&number.to_le_bytes());
+    }
+    let packed = zstd::bulk::compress(&index, 3).expect("packed");
+    bundle.truncate(begin);
+    bundle.extend_from_slice(&packed);
+    bundle[24..32].copy_from_slice(&(packed.len() as u64).to_le_bytes());
 }

@@ -14,6 +14,7 @@ use warpcc_cache::{
     Digest, DiskStore, InputManifest, InputManifestBuilder, Key, Level, Options, Outcome, Packing,
     ProducedFile, Upstream, Wanted, WorkDir,
 };
+use warpcc_remote::auth::{Origin, Secret};
 use warpcc_remote::upload::{self, UploadMode, UploadReport};
 use warpcc_remote::upload_queue::UploadQueue;
 use warpcc_remote::{CacheLayers, Layer};
@@ -52,6 +53,13 @@ impl Repository {
 
     fn job(&self, name: &str) -> Job {
         self.job_with(name, "")
+    }
+
+    /// A job of a branch, whose entries hide those of the main branch that have the same names.
+    fn job_of_branch(&self, name: &str) -> Job {
+        let mut job = self.job(name);
+        job.layer.auth.token = Some(Origin::Given(Secret::new("branch-token")));
+        job
     }
 
     fn job_with(&self, name: &str, options: &str) -> Job {

@@ -1,4 +1,4 @@
-//! Tests jobs that end at the same time: each one's work is found.
+//! Tests jobs that end at the same time, or number their bundles alike: each one's work is found.
 
 use std::thread;
 
@@ -49,4 +49,29 @@ fn a_name_that_a_cancelled_job_took_is_passed_over() {
     // What was not taken waits, and goes with the next upload.
     assert_eq!(cancelled.upload().uploaded, 3);
     assert_eq!(repository.job("last").found(0..6).len(), 6);
+}
+
+#[test]
+fn a_branch_and_the_main_branch_number_their_bundles_alike() {
+    let repository = Repository::new();
+    let push = |job: crate::Job, results: std::ops::Range<u32>| {
+        assert!(!job.finds(7000));
+        repository.build(&job, results);
+        assert_eq!(job.upload().waiting, 0);
+    };
+    push(repository.job("main-1"), 0..3);
+    push(repository.job_of_branch("branch-2"), 10..13);
+    push(repository.job("main-2"), 20..23);
+    push(repository.job("main-3"), 30..33);
+    // The main branch's third index names its second bundle, which the branch's own one hides.
+    let branch = repository.job_of_branch("branch-3");
+    assert_eq!(branch.found(0..40), [0, 1, 2, 10, 11, 12, 30, 31, 32]);
+    assert_eq!(branch.count("remote.errors"), 0, "{:?}", branch.warnings);
+    push(branch, 20..23);
+    let next = repository.job_of_branch("branch-4");
+    assert_eq!(next.found(0..40).len(), 12);
+    assert_eq!(next.count("remote.errors"), 0, "{:?}", next.warnings);
+    // The main branch sees nothing of it.
+    let main = repository.job("main-4");
+    assert_eq!(main.found(0..40), [0, 1, 2, 20, 21, 22, 30, 31, 32]);
 }
