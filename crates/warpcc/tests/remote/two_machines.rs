@@ -138,9 +138,9 @@ fn through_a_stand_in_of_google_cloud_storage() {
     one_call(&mut project, &url);
 }
 
-#[test]
-fn through_azurite() {
-    let mut project = Project::new("remote-azblob");
+/// Runs a test through Azurite, where this machine has it.
+fn with_azurite(name: &str, test: fn(&mut Project, &str)) {
+    let mut project = Project::new(name);
     let Some(server) = servers::azblob(&project.space.beside("azblob")) else {
         casd::say("skipped: WARPCC_TEST_AZURITE does not name a folder of npm's with azurite");
         return;
@@ -150,7 +150,19 @@ fn through_azurite() {
     let key = key.replace('+', "%2B");
     let url =
         format!("azblob://cache/team?endpoint={endpoint}&account_name={name}&account_key={key}");
-    two_machines(&mut project, &url);
+    test(&mut project, &url);
+}
+
+#[test]
+fn through_azurite() {
+    with_azurite("remote-azblob", |project, url| two_machines(project, url));
+}
+
+#[test]
+fn through_azurite_with_signatures() {
+    with_azurite("remote-azblob-signed", |project, url| {
+        one_call(project, url)
+    });
 }
 
 #[test]
