@@ -5,6 +5,7 @@
     reason = "these tasks are their own report"
 )]
 
+mod audit_ptx;
 mod bench;
 mod demo;
 mod dist;
@@ -58,6 +59,8 @@ enum Task {
     Header,
     /// Look for wrong results: random histories, each call compared with a fresh nvcc
     Soak(soak::Options),
+    /// Compare the PTX of cicc with that of its two halves, and of sources with equal device code
+    AuditPtx(audit_ptx::Options),
     /// Try warpcc with every toolkit and host compiler there is, and write docs/compatibility.md
     Matrix(matrix::Options),
     /// Make what people install: wheel, Debian package, tarball, crates, in dist/
@@ -92,6 +95,7 @@ fn run(task: Task) -> Result<()> {
         Task::Docs => docs::main(),
         Task::Header => suite::header(),
         Task::Soak(options) => soak::main(&options),
+        Task::AuditPtx(options) => audit_ptx::main(&options),
         Task::Matrix(options) => matrix::main(&options),
         Task::Dist(options) => dist::main(&options),
         Task::DistTry(options) => dist_try::main(&options),

@@ -16,7 +16,7 @@ mod mapper;
 mod meeting;
 mod options;
 mod programs;
-mod random;
+pub mod random;
 mod replay;
 mod shrink;
 mod sources;

@@ -96,9 +96,28 @@ pub fn share(run: &RunContext<'_>, tasks: &[Finished]) {
         let Some((exact, of_any_lines)) = task.of_any_lines else {
             continue;
         };
+        // The lines in bitcode are for the messages of the step that reads it. Otherwise it counts what that step makes.
+        let reader = tasks.iter().find(|other| {
+            let step = step_of(other);
+            step.tool == Tool::Nvvm
+                && step
+                    .reads
+                    .iter()
+                    .any(|id| step_of(task).writes.contains(id))
+        });
+        if reader.is_some_and(|reader| !says_nothing(reader)) {
+            continue;
+        }
+        let shown = |id: FileId| match reader.map(step_of) {
+            Some(reader) if reader.reads.contains(&id) => {
+                reader.writes.first().copied().unwrap_or(id)
+            }
+            _ => id,
+        };
         let needed = || {
             let writes = step_of(task).writes.iter();
-            writes.copied().filter(|&id| run.graph.is_needed(id))
+            let needed = writes.copied().filter(|&id| run.graph.is_needed(id));
+            needed.map(shown)
         };
         let is_ptx = |id: FileId| run.graph.file(id).path.ends_with(".ptx");
         if needed().any(|id| is_ptx(id) && shows_lines(run, id) || !is_text(run, id))

@@ -26,7 +26,7 @@ pub fn phase(tool: Tool) -> usize {
     match tool {
         Tool::Preprocess | Tool::FilterDependencies => 0,
         Tool::CudaFe => 1,
-        Tool::Cicc => 2,
+        Tool::Cicc | Tool::Nvvm => 2,
         Tool::Ptxas => 3,
         _ => LATER,
     }

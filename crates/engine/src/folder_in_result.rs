@@ -24,7 +24,13 @@ pub fn is_named(run: &RunContext<'_>, step: &Step, finished: &Finished) -> bool 
     let directory = run.options.directory;
     let is_nvidias = matches!(
         step.tool,
-        Tool::CudaFe | Tool::Cicc | Tool::EarlyStub | Tool::Ptxas | Tool::Fatbinary | Tool::Nvlink
+        Tool::CudaFe
+            | Tool::Cicc
+            | Tool::EarlyStub
+            | Tool::Nvvm
+            | Tool::Ptxas
+            | Tool::Fatbinary
+            | Tool::Nvlink
     );
     if !is_nvidias || relocate::directory(step, run.artifacts, run.options) != directory {
         return false;

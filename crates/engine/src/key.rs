@@ -204,6 +204,7 @@ pub(crate) fn keys_of(run: &RunContext<'_>, step: &Step, program: &Located) -> O
         step.tool,
         Tool::CudaFe
             | Tool::Cicc
+            | Tool::Nvvm
             | Tool::Ptxas
             | Tool::Fatbinary
             | Tool::Nvlink

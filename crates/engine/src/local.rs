@@ -26,6 +26,9 @@ use crate::traced_inputs::Seen;
 use crate::warning_history;
 use crate::watched_run;
 
+/// Why a plan runs again with cicc in one piece.
+pub const HALF_FAILED: &str = "a half of cicc failed";
+
 /// Runs the step on this machine. It has its slot already.
 pub fn run_here(
     run: &RunContext<'_>,
@@ -61,6 +64,9 @@ pub fn run_here(
     if ended.code == 0 && step.tool == Tool::Assemble && !is_silent {
         return Err(io::Error::other(splice::SAID_SOMETHING));
     }
+    if is_half_without_result(run, step, ended.code) {
+        return Err(io::Error::other(HALF_FAILED));
+    }
     let mut finished = Finished::new(
         index,
         if ended.code == 0 {
@@ -95,6 +101,13 @@ pub fn run_here(
         store::keep_if_wanted(run, step, keys, &mut finished, &seen, began);
     }
     Ok((finished, seen))
+}
+
+/// Whether one of cicc's halves has failed. A front end whose source is wrong says so, ends with 0 and writes no bitcode.
+fn is_half_without_result(run: &RunContext<'_>, step: &Step, code: i32) -> bool {
+    let is_half = step.is_front_end() || step.tool == Tool::Nvvm;
+    let is_there = |&id: &FileId| run.artifacts.path(id).exists();
+    is_half && (code != 0 || !step.writes.iter().all(is_there))
 }
 
 /// Whether a step that has run read the files that are in its key. A step that started on an assumption may have read the

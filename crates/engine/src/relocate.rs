@@ -23,6 +23,11 @@ pub fn directory<'a>(step: &Step, artifacts: &Artifacts<'_>, options: &RunOption
         Part::File(id) => artifacts.path(*id).is_absolute(),
         Part::Text(_) => true,
     };
+    let all_absolute = || step.args.iter().flat_map(|arg| &arg.0).all(absolute);
+    // Bitcode holds the directory, for messages only: with another one it would be another input of the next step.
+    if step.is_front_end() && all_absolute() {
+        return Path::new("/");
+    }
     let debug = step.has_debug_information();
     let is_mapped = || options.work_dir().fixed_name().is_some();
     let may_move = match step.tool {
@@ -30,10 +35,7 @@ pub fn directory<'a>(step: &Step, artifacts: &Artifacts<'_>, options: &RunOption
         Tool::Ptxas => debug && is_mapped(),
         _ => false,
     };
-    if may_move
-        && !options.path_map.is_empty()
-        && step.args.iter().flat_map(|arg| &arg.0).all(absolute)
-    {
+    if may_move && !options.path_map.is_empty() && all_absolute() {
         return Path::new("/");
     }
     options.directory

@@ -203,6 +203,7 @@ fn may_run_elsewhere(run: &RunContext<'_>, step: &Step) -> bool {
         // Assembling takes less time than sending the text.
         Tool::Preprocess
         | Tool::EarlyStub
+        | Tool::Nvvm
         | Tool::Assemble
         | Tool::HostLink
         | Tool::Archive
@@ -212,6 +213,7 @@ fn may_run_elsewhere(run: &RunContext<'_>, step: &Step) -> bool {
     // In LTO and OptiX code, an id that was made with a process id is not visible.
     let hides_id = packs_directory(step, run.graph) && step.args.iter().any(makes_id);
     takes_part
+        && !step.is_front_end()
         && !run.graph.private.is_empty()
         && !step.has_debug_information()
         && !hides_id

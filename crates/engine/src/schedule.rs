@@ -20,6 +20,7 @@ use crate::any_lines::OTHER_LINES;
 use crate::artifact::LOST;
 use crate::event::{Finished, StepOutcome};
 use crate::failure::OnFailure;
+use crate::local::HALF_FAILED;
 use crate::splice::{NOT_SPLICED, SAID_SOMETHING};
 use crate::states::{TaskState, TaskStates};
 use crate::traced_inputs::Seen;
@@ -169,7 +170,7 @@ impl<'a> Schedule<'a> {
 
     fn broke_off(&mut self, task: usize, error: &io::Error) {
         let text = error.to_string();
-        let mut known = [NOT_SPLICED, SAID_SOMETHING, LOST, OTHER_LINES].into_iter();
+        let mut known = [NOT_SPLICED, SAID_SOMETHING, HALF_FAILED, LOST, OTHER_LINES].into_iter();
         let lost = known.find(|why| text == *why);
         if self.discarded == Some(task) || self.not_needed == Some(task) {
             // This run ended the task.

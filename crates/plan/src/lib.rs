@@ -8,6 +8,7 @@
 //! Invariant: this crate touches no files, processes, clock or environment.
 
 pub mod assumed;
+pub mod cicc_halves;
 pub mod clang;
 pub mod depfile;
 pub mod file_table;

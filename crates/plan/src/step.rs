@@ -3,6 +3,9 @@
 
 use std::fmt;
 
+/// The word by which cicc is its front end alone.
+pub const FRONT_END: &str = "-lgenfe";
+
 /// Index of a file in [`crate::TaskGraph::files`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FileId(pub u32);
@@ -47,6 +50,8 @@ pub enum Tool {
     Cicc,
     /// `cicc`, but only its front end, to make the stub (docs/design/overlap.md).
     EarlyStub,
+    /// `cicc` as libNVVM alone: bitcode to PTX, after a [`Tool::Cicc`] that is its front end alone (docs/design/early-cutoff.md).
+    Nvvm,
     /// `ptxas`: PTX to cubin.
     Ptxas,
     /// `fatbinary`.
@@ -75,6 +80,7 @@ impl Tool {
             Self::CudaFe => "cudafe++",
             Self::Cicc => "cicc",
             Self::EarlyStub => "stub",
+            Self::Nvvm => "nvvm",
             Self::Ptxas => "ptxas",
             Self::Fatbinary => "fatbinary",
             Self::Nvlink => "nvlink",
@@ -172,10 +178,16 @@ impl Step {
     /// examined: the answer is yes.
     pub fn names_matter(&self) -> bool {
         match self.tool {
-            Tool::Cicc => false,
+            Tool::Cicc | Tool::Nvvm => false,
             Tool::Ptxas => self.has_debug_information(),
             _ => true,
         }
+    }
+
+    /// Whether this is cicc's front end alone, which makes bitcode.
+    pub fn is_front_end(&self) -> bool {
+        let first = self.args.first().and_then(Arg::as_text);
+        self.tool == Tool::Cicc && first == Some(FRONT_END)
     }
 
     /// Whether an option asks for debug information or line tables, which contain paths.

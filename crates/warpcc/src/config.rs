@@ -70,6 +70,8 @@ pub struct Config {
     pub build_id: Setting<Option<String>>,
     /// How long a step may make no progress before it is ended; `None` for no limit.
     pub stall_timeout: Setting<Option<Duration>>,
+    /// Whether cicc runs in two halves, the second of which is left out where its input is known.
+    pub early_cutoff: Setting<bool>,
     /// Whether other users share the cache's folder.
     pub shared: Setting<bool>,
     /// The shared caches, near to far.
@@ -189,6 +191,7 @@ impl Config {
             runtime_dir: Setting::default_of(None),
             build_id: Setting::default_of(None),
             stall_timeout: Setting::default_of(Some(STALL_TIMEOUT)),
+            early_cutoff: Setting::default_of(false),
             shared: Setting::default_of(false),
             remote: Setting::default_of(Vec::new()),
             remote_readonly: Setting::default_of(false),
@@ -235,6 +238,7 @@ impl Config {
             }
             Key::BuildId => value::text(raw).map(|v| self.build_id.assign(Some(v), &source)),
             Key::StallTimeout => value::seconds(raw).map(|v| self.stall_timeout.assign(v, &source)),
+            Key::EarlyCutoff => value::flag(raw).map(|v| self.early_cutoff.assign(v, &source)),
             Key::Shared => value::flag(raw).map(|v| self.shared.assign(v, &source)),
             Key::RemoteReadonly => {
                 value::flag(raw).map(|v| self.remote_readonly.assign(v, &source))
@@ -315,6 +319,10 @@ impl Config {
                 let seconds = self.stall_timeout.value.map_or(0, |time| time.as_secs());
                 (seconds.to_string(), &self.stall_timeout.source)
             }
+            Key::EarlyCutoff => (
+                self.early_cutoff.value.to_string(),
+                &self.early_cutoff.source,
+            ),
             Key::Shared => (self.shared.value.to_string(), &self.shared.source),
             Key::Remote => {
                 let shown: Vec<_> = self.remote.value.iter().map(Layer::shown).collect();

@@ -232,7 +232,7 @@ impl PathCheck {
             let files = step.writes.iter().map(|&id| current_path(graph.file(id)));
             match step.tool {
                 Tool::Preprocess => path_check.preprocessed.extend(files),
-                Tool::Cicc => {
+                Tool::Cicc | Tool::Nvvm => {
                     path_check
                         .results
                         .extend(files.filter(|path| path.extension().is_some_and(|e| e == "ptx")));

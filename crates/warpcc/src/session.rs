@@ -231,6 +231,7 @@ impl<'a> Session<'a> {
             executor: executor.as_ref().map(|cluster| cluster as &dyn Executor),
             sequential: call_options.sequential,
             faithful: call_options.faithful,
+            early_cutoff: config.early_cutoff.value,
             save: call_options.save,
             listener: call_options.listener,
             started: context.started,

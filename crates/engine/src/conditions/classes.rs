@@ -126,7 +126,7 @@ pub(crate) fn mentioned(text: &[u8]) -> impl Iterator<Item = &'static str> + '_ 
 #[expect(clippy::too_many_lines, reason = "a table")]
 pub fn seen_in(tool: Tool) -> &'static [&'static str] {
     match tool {
-        Tool::Cicc | Tool::EarlyStub => &[
+        Tool::Cicc | Tool::EarlyStub | Tool::Nvvm => &[
             "AS_SECURE_LOG_FILE",
             "EDG_BASE",
             "EDG_MODULES_PATH",

@@ -52,6 +52,7 @@ impl Release {
         match tool {
             Tool::Cicc
             | Tool::EarlyStub
+            | Tool::Nvvm
             | Tool::CudaFe
             | Tool::Ptxas
             | Tool::Nvlink

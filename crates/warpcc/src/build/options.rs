@@ -34,6 +34,8 @@ pub struct BuildOptions<'a> {
     pub sequential: bool,
     /// Whether exactly nvcc's commands run: no command is split, and none starts before nvcc would start it.
     pub faithful: bool,
+    /// Whether cicc runs in two halves, the second of which is left out where its input is known.
+    pub early_cutoff: bool,
     /// This program's file, and those of the warpccs that started it.
     pub ourselves: &'a [PathBuf],
     /// When this process began.

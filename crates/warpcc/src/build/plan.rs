@@ -7,7 +7,7 @@ use warpcc_engine::compiler_cache::find_compiler;
 use warpcc_engine::conditions;
 use warpcc_plan::source_names::rename_sources;
 use warpcc_plan::{FileKind, TaskGraph, Tool, Transcript, Unsupported};
-use warpcc_plan::{overlap, prediction};
+use warpcc_plan::{cicc_halves, overlap, prediction};
 
 use super::options::BuildOptions;
 use crate::module_ids;
@@ -80,6 +80,9 @@ fn let_overlap(
     options: &BuildOptions<'_>,
 ) {
     overlap::split_host_compile(graph, &|program| is_compiler(request, program));
+    // Bitcode holds the folder of its source where that is mapped, and cannot be searched for it.
+    let splits_cicc = options.early_cutoff && request.path_map.is_empty();
+    let has_front_ends = splits_cicc && cicc_halves::split_cicc(graph) > 0;
     if let (Some(store), Some(subject)) = (options.store, id_subject)
         && let Some(id) = module_ids::recall(store, subject)
     {
@@ -89,7 +92,7 @@ fn let_overlap(
         && let Some(stub) = module_ids::recall_stub(store, subject, graph)
     {
         prediction::predict_stub(graph, &stub);
-    } else if has_idle_cores(graph, options) {
+    } else if !has_front_ends && has_idle_cores(graph, options) {
         prediction::make_stub_early(graph);
     }
 }

@@ -47,6 +47,7 @@ pub(super) fn step_counts(built: &Built) -> Vec<(String, u64)> {
             tool,
             Tool::CudaFe
                 | Tool::Cicc
+                | Tool::Nvvm
                 | Tool::Ptxas
                 | Tool::HostCompile
                 | Tool::HostAssembly

@@ -18,6 +18,7 @@ pub(super) enum Key {
     RuntimeDir,
     BuildId,
     StallTimeout,
+    EarlyCutoff,
     Shared,
     Remote,
     RemoteReadonly,
@@ -40,7 +41,7 @@ pub(super) enum Key {
 }
 
 impl Key {
-    pub(super) const ALL: [Self; 32] = [
+    pub(super) const ALL: [Self; 33] = [
         Self::Dir,
         Self::MaxSize,
         Self::Jobs,
@@ -54,6 +55,7 @@ impl Key {
         Self::RuntimeDir,
         Self::BuildId,
         Self::StallTimeout,
+        Self::EarlyCutoff,
         Self::Shared,
         Self::Remote,
         Self::RemoteReadonly,
@@ -91,6 +93,7 @@ impl Key {
             Self::RuntimeDir => "runtime_dir",
             Self::BuildId => "build_id",
             Self::StallTimeout => "stall_timeout",
+            Self::EarlyCutoff => "early_cutoff",
             Self::Shared => "shared",
             Self::Remote => "remote",
             Self::RemoteReadonly => "remote_readonly",
@@ -129,6 +132,7 @@ impl Key {
             Self::RuntimeDir => "WARPCC_RUNTIME_DIR",
             Self::BuildId => "WARPCC_BUILD_ID",
             Self::StallTimeout => "WARPCC_STALL_TIMEOUT",
+            Self::EarlyCutoff => "WARPCC_EARLY_CUTOFF",
             Self::Shared => "WARPCC_SHARED",
             Self::Remote => "WARPCC_REMOTE",
             Self::RemoteReadonly => "WARPCC_REMOTE_READONLY",

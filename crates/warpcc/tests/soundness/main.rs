@@ -7,6 +7,7 @@ mod space;
 
 mod asked;
 mod dates;
+mod early_cutoff;
 mod elsewhere;
 mod environment;
 mod equal_files;

@@ -5,7 +5,15 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 
 /// The tools that `stats` counts.
-pub const TOOLS: [&str; 6] = ["cudafe++", "cicc", "ptxas", "host", "nvlink", "fatbinary"];
+pub const TOOLS: [&str; 7] = [
+    "cudafe++",
+    "cicc",
+    "nvvm",
+    "ptxas",
+    "host",
+    "nvlink",
+    "fatbinary",
+];
 
 /// The counters of one cache, or what one command added to them.
 #[derive(Clone, Debug, Default)]

@@ -1,0 +1,202 @@
+//! Compiles one text, by cicc and by its halves, and compares the result with earlier ones.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output};
+
+use anyhow::{Context, Result};
+
+use super::claim::Claim;
+use super::commands::{BITCODE, Commands};
+use super::source::Edit;
+
+/// What came of a text.
+pub enum Ending {
+    Made(Compiled),
+    /// The preprocessor or cicc found it wrong.
+    Refused(String),
+}
+
+/// A text and what the tools made of it.
+pub struct Compiled {
+    source: String,
+    preprocessed: Vec<u8>,
+    /// Without line markers, unless line tables are asked for.
+    device_text: Vec<u8>,
+    bitcode: Vec<u8>,
+    ptx: Vec<u8>,
+    /// The kinds of files in which the halves differ from the whole.
+    halves_differ: Vec<&'static str>,
+}
+
+/// What the second half said.
+const BACK_SAID: &str = "half.said";
+
+/// Forgets what the halves made with other options.
+pub fn begin(dir: &Path) {
+    let _ = fs::remove_file(dir.join(BITCODE));
+}
+
+/// Compiles a text.
+pub fn compile(commands: &Commands, dir: &Path, source: String) -> Result<Ending> {
+    let run = |words: &[String]| -> Result<Output> {
+        Command::new(&words[0])
+            .args(&words[1..])
+            .current_dir(dir)
+            .envs(commands.environment.iter().map(|(n, v)| (n, v)))
+            .output()
+            .with_context(|| format!("failed to start {}", words[0]))
+    };
+    let said = |output: &Output| {
+        let bytes = [output.stdout.as_slice(), &output.stderr].concat();
+        String::from_utf8_lossy(&bytes).into_owned()
+    };
+    fs::write(dir.join("case.cu"), &source)?;
+    fs::create_dir_all(dir.join("half"))?;
+    let module_id = Commands::file_after(&commands.cicc, "--module_id_file_name")?;
+    // The real one is made of the path and of an external function's name, and is a file of the key either way.
+    fs::write(dir.join(module_id), "_0badc0de_7_case_cu_main")?;
+    let output = run(&commands.preprocess)?;
+    if !output.status.success() {
+        return Ok(Ending::Refused(said(&output)));
+    }
+    let whole = run(&commands.cicc)?;
+    if !whole.status.success() {
+        return Ok(Ending::Refused(said(&whole)));
+    }
+    let read = |name: &Path| fs::read(dir.join(name)).unwrap_or_default();
+    let before = read(Path::new(BITCODE));
+    let front = run(&commands.front)?;
+    let mut halves_differ = Vec::new();
+    let mut half_said = said(&front);
+    let mut half_ended_well = front.status.success();
+    // The second half makes the same of the same, and what it made last is still there.
+    if before.is_empty() || before != read(Path::new(BITCODE)) {
+        let back = run(&commands.back)?;
+        fs::write(dir.join(BACK_SAID), said(&back))?;
+        half_ended_well &= back.status.success();
+    }
+    half_said += &String::from_utf8_lossy(&read(Path::new(BACK_SAID)));
+    if !half_ended_well {
+        halves_differ.push("exit code");
+    }
+    if said(&whole) != half_said {
+        halves_differ.push("messages");
+    }
+    for option in [
+        "-o",
+        "--gen_c_file_name",
+        "--gen_device_file_name",
+        "--stub_file_name",
+    ] {
+        let other = match option {
+            "-o" => &commands.back,
+            _ => &commands.front,
+        };
+        let one = read(&Commands::file_after(&commands.cicc, option)?);
+        let mut two = read(&Commands::file_after(other, option)?);
+        if option == "--stub_file_name" {
+            // It names itself.
+            two = String::from_utf8_lossy(&two)
+                .replace("half/", "")
+                .into_bytes();
+        }
+        if one != two {
+            halves_differ.push(option);
+        }
+    }
+    let device = read(&Commands::file_after(
+        &commands.cicc,
+        "--gen_device_file_name",
+    )?);
+    Ok(Ending::Made(Compiled {
+        source,
+        preprocessed: read(&Commands::file_after(&commands.preprocess, "-o")?),
+        device_text: match commands.has_lines {
+            true => device,
+            false => without_markers(&device),
+        },
+        bitcode: read(Path::new(BITCODE)),
+        ptx: read(&Commands::file_after(&commands.cicc, "-o")?),
+        halves_differ,
+    }))
+}
+
+fn without_markers(text: &[u8]) -> Vec<u8> {
+    let is_marker = |line: &&[u8]| matches!(line, [b'#', b' ', b'0'..=b'9', ..]);
+    let lines = text.split(|byte| *byte == b'\n');
+    lines
+        .filter(|line| !is_marker(line))
+        .collect::<Vec<_>>()
+        .join(&b'\n')
+}
+
+impl Compiled {
+    fn key(&self, claim: Claim) -> &[u8] {
+        match claim {
+            Claim::Halves => &self.preprocessed,
+            Claim::Bitcode => &self.bitcode,
+            Claim::DeviceText => &self.device_text,
+        }
+    }
+
+    /// The first of the earlier ones that the claim says has the same PTX.
+    pub fn like<'a>(&self, claim: Claim, earlier: &'a [Self]) -> Option<&'a Self> {
+        earlier
+            .iter()
+            .find(|other| self.key(claim) == other.key(claim))
+    }
+
+    /// Whether the text that cicc gets is another one.
+    pub fn has_other_text(&self, other: &Self) -> bool {
+        self.preprocessed != other.preprocessed
+    }
+
+    /// Whether the PTX is the same.
+    pub fn has_same_ptx(&self, other: &Self) -> bool {
+        self.ptx == other.ptx
+    }
+
+    /// The claims that do not hold, each with the text that shows it.
+    pub fn contradicts<'a>(
+        &'a self,
+        commands: &Commands,
+        earlier: &'a [Self],
+    ) -> Vec<(Claim, &'a Self)> {
+        let mut found = Vec::new();
+        if !self.halves_differ.is_empty() {
+            found.push((Claim::Halves, self));
+        }
+        for claim in [Claim::Bitcode, Claim::DeviceText] {
+            // Columns are in line tables and not in the device text: known, and no news.
+            if claim == Claim::DeviceText && commands.has_lines {
+                continue;
+            }
+            if let Some(other) = self.like(claim, earlier)
+                && !self.has_same_ptx(other)
+            {
+                found.push((claim, other));
+            }
+        }
+        found
+    }
+
+    /// Keeps both texts and what was made of them.
+    pub fn save(&self, folder: &Path, options: &[String], edit: Edit, other: &Self) -> Result<()> {
+        fs::create_dir_all(folder)?;
+        let about = format!(
+            "options: {}\nedit: {}\nhalves differ in: {:?}\n",
+            options.join(" "),
+            edit.name,
+            self.halves_differ
+        );
+        fs::write(folder.join("about.txt"), about)?;
+        for (name, compiled) in [("this", self), ("other", other)] {
+            fs::write(folder.join(format!("{name}.cu")), &compiled.source)?;
+            fs::write(folder.join(format!("{name}.gpu")), &compiled.device_text)?;
+            fs::write(folder.join(format!("{name}.bc")), &compiled.bitcode)?;
+            fs::write(folder.join(format!("{name}.ptx")), &compiled.ptx)?;
+        }
+        Ok(())
+    }
+}
