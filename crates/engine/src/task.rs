@@ -147,8 +147,10 @@ fn filter_dependencies(
         });
     }
     let texts: Vec<&[u8]> = texts.iter().map(Vec::as_slice).collect();
+    let rule = depfile::rule(rule, &texts);
+    let rule = rule.ok_or_else(|| io::Error::other("a quote in a name of the dependency file"))?;
     for &id in &step.writes {
-        fs::write(run.artifacts.path(id), depfile::rule(rule, &texts))?;
+        fs::write(run.artifacts.path(id), &rule)?;
         run.artifacts.written(id);
     }
     Ok((Finished::new(index, StepOutcome::Ran), Seen::default()))

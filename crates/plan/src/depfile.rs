@@ -117,14 +117,17 @@ pub struct Rule {
     pub phony: bool,
 }
 
-/// The dependency file for the preprocessed `texts`, in the plan's order.
-pub fn rule(rule: &Rule, texts: &[&[u8]]) -> Vec<u8> {
+/// The dependency file for the preprocessed `texts`, in the plan's order. `None` if a name has a quote or a backslash: nvcc
+/// reads the markers of such names by rules of its own, and adds names that no file has (seen on 13.5).
+pub fn rule(rule: &Rule, texts: &[&[u8]]) -> Option<Vec<u8>> {
+    let mut is_plain = true;
     let mut source: Option<Vec<u8>> = None;
     let mut headers: Vec<Vec<u8>> = Vec::new();
     let mut seen: HashSet<Vec<u8>> = HashSet::new();
     for text in texts {
         let mut first = true;
         markers(text, |marker| {
+            is_plain &= !marker.path.iter().any(|byte| matches!(byte, b'"' | b'\\'));
             if std::mem::take(&mut first) {
                 let path = marker.path.into_owned();
                 seen.insert(path.clone());
@@ -162,7 +165,7 @@ pub fn rule(rule: &Rule, texts: &[&[u8]]) -> Vec<u8> {
             out.extend_from_slice(b":\n");
         }
     }
-    out
+    is_plain.then_some(out)
 }
 
 /// clang enters `<built-in>` and `<command line>`. nvcc lists no such name.
@@ -182,8 +185,8 @@ fn object_of(source: &[u8], folder: Option<&str>) -> Vec<u8> {
 mod tests {
     use super::*;
 
-    fn text(rule: Vec<u8>) -> String {
-        String::from_utf8_lossy(&rule).into_owned()
+    fn text(rule: Option<Vec<u8>>) -> String {
+        String::from_utf8_lossy(&rule.expect("plain names")).into_owned()
     }
 
     const TEXT: &[u8] = b"# 0 \"m.cu\"\n# 0 \"<built-in>\"\n# 1 \"/usr/include/stdc-predef.h\" 1 3 4\n# 0 \"<command-line>\" 2\n# 1 \"inc/sp dir/h.h\" 1\nint x;\n# 77 \"forged.y\"\n# 1 \"inc/\\303\\251.h\" 1\n";
@@ -236,7 +239,16 @@ mod tests {
     fn names_are_bytes() {
         let latin = b"# 1 \"e.cu\"\n# 1 \"h\\377 \\351.h\" 1\n";
         let listed = rule(&Rule::default(), &[latin]);
+        let listed = listed.expect("plain names");
         assert_eq!(listed, b"e.o : e.cu \\\n    h\xff\\ \xe9.h\n");
+    }
+
+    #[test]
+    fn names_with_quotes_and_backslashes_are_nvccs() {
+        for name in [r#"d\"/e.cu"#, r"d\\/e.cu"] {
+            let marker = format!("# 1 \"{name}\"\n");
+            assert_eq!(rule(&Rule::default(), &[marker.as_bytes()]), None);
+        }
     }
 
     #[test]

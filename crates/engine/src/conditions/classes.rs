@@ -208,6 +208,8 @@ pub fn seen_in(tool: Tool) -> &'static [&'static str] {
             "LD_RUN_PATH",
             "LIBCTF_DEBUG",
             "LIBRARY_PATH",
+            // LLVM's plugin of binutils, which Debian's LLVM packages put into `bfd-plugins`.
+            "LLVM_IGNORED_ENV_VAR",
             "LLVM_OVERRIDE_PRODUCER",
             "LPATH",
             "NO_COLOR",

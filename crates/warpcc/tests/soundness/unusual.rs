@@ -106,6 +106,19 @@ fn a_header_whose_name_is_not_utf8_in_a_dependency_file() {
     space.agree(line).demand_no_direct_hit();
 }
 
+/// nvcc adds names that no file has.
+#[test]
+fn a_quote_in_a_dependency_file() {
+    let space = space("quote-dependency");
+    space.write("d/dq\"/case.cu", KERNEL);
+    space.write("d/dq\"/h.h", "");
+    for source in ["'d/dq\"/case.cu'", "-include 'd/dq\"/h.h' case.cu"] {
+        for _ in 0..2 {
+            space.agree(&format!("-MD -c {source} -o case.o -arch=sm_90"));
+        }
+    }
+}
+
 #[test]
 fn two_dots_after_a_link_lead_up_from_where_it_leads() {
     let space = space("dots");
