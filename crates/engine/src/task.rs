@@ -148,7 +148,7 @@ fn filter_dependencies(
     }
     let texts: Vec<&[u8]> = texts.iter().map(Vec::as_slice).collect();
     let rule = depfile::rule(rule, &texts);
-    let rule = rule.ok_or_else(|| io::Error::other("a quote in a name of the dependency file"))?;
+    let rule = rule.ok_or_else(|| io::Error::other(depfile::QUOTED_NAME))?;
     for &id in &step.writes {
         fs::write(run.artifacts.path(id), &rule)?;
         run.artifacts.written(id);

@@ -9,6 +9,9 @@ use std::collections::HashSet;
 
 use memchr::memmem;
 
+/// Why a call is bypassed whose dependency file would have such a name.
+pub const QUOTED_NAME: &str = "a quote or a backslash in a name of the dependency file";
+
 /// A file that a line marker names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Marker<'a> {

@@ -15,6 +15,10 @@ const TABLE: &[(&str, &str)] = &[
     ("an unclosed quote in flags", AS_NVCC),
     ("a comment in flags", AS_NVCC),
     (
+        "a quote or a backslash in a name of the dependency file",
+        "a folder or a header without such a character in its name",
+    ),
+    (
         "a quote or a backslash in flags",
         "put the value on the command line or into a header",
     ),

@@ -6,6 +6,8 @@ use std::fs::File;
 use std::os::unix::ffi::OsStrExt;
 use std::process::Stdio;
 
+use warpcc_plan::depfile::QUOTED_NAME;
+
 use crate::space::{Program, Snapshot, TestSpace, finish};
 use crate::{KERNEL, ONE, warm};
 
@@ -114,7 +116,12 @@ fn a_quote_in_a_dependency_file() {
     space.write("d/dq\"/h.h", "");
     for source in ["'d/dq\"/case.cu'", "-include 'd/dq\"/h.h' case.cu"] {
         for _ in 0..2 {
-            space.agree(&format!("-MD -c {source} -o case.o -arch=sm_90"));
+            let built = space.agree(&format!("-MD -c {source} -o case.o -arch=sm_90"));
+            assert!(
+                built.stats.reasons.contains_key(QUOTED_NAME),
+                "{:?}",
+                built.stats
+            );
         }
     }
 }
