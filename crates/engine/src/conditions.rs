@@ -181,7 +181,7 @@ impl Conditions {
         }
     }
 
-    /// The questions, so that whoever uses the result depends on the same conditions.
+    /// The questions, so that every call that uses the result depends on the same conditions.
     pub fn asked(&self) -> Asked {
         let name = |(name, _): &Variable| OsString::from_vec(name.clone());
         Asked {

@@ -68,7 +68,7 @@ impl Github {
         Ok(())
     }
 
-    /// Takes the first free name behind `newest`. A name belongs to whoever asked first, so no two jobs have the same.
+    /// Takes the first free name behind `newest`. The service gives a name to the first job that asks, so no two jobs have the same.
     async fn take_number(&self, newest: u32) -> Result<(u32, reqwest::Url), RemoteError> {
         for behind in 1..=MOST_TAKEN {
             let number = newest.saturating_add(behind);

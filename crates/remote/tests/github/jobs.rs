@@ -113,7 +113,7 @@ fn a_pull_request_reads_and_writes_nothing() {
     );
     assert_eq!(reports.expect("a runtime"), []);
     assert_eq!(repository.service.counts()["create"], 1);
-    // Whoever sets nothing has a token without the right to write.
+    // A job that sets nothing has a token without the right to write.
     repository
         .service
         .set(&serde_json::json!({ "read_only": true }));
