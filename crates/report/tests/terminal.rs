@@ -137,7 +137,18 @@ impl Terminal {
         }
     }
 
-    /// Starts the program, and waits until it shows something.
+    /// An empty screen but for the mark. It is waited for: the terminal shows what is typed at once, and what is
+    /// typed before the shell has answered would stand in the mark's line and break it.
+    fn clear(&self) {
+        let look = self.looks.get() + 1;
+        self.looks.set(look);
+        self.line(&format!(
+            "clear; echo was here before; echo 'clear' {look} done"
+        ));
+        self.until(&format!("\nclear {look} done\n$"));
+    }
+
+    /// Starts the program.
     fn program(&self, before: &str) {
         let own = std::env::current_exe().expect("own path");
         let own = own.display();
@@ -236,13 +247,14 @@ fn signals_and_a_stop() {
     terminal.until("second.cu");
     terminal.signal("TERM");
     terminal.is_as_before("ended by signal 15");
-    terminal.line("clear; echo was here before");
+    terminal.clear();
     terminal.program("");
     terminal.until("second.cu");
     // Stopped by a signal and by its key, and continued, it is there again.
     terminal.signal("TSTP");
     terminal.is_as_before("Stopped");
-    terminal.line("clear; echo was here before; fg");
+    terminal.clear();
+    terminal.line("fg");
     terminal.until("second.cu");
     terminal.keys(&["C-z"]);
     terminal.is_as_before("Stopped");
