@@ -5,10 +5,11 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Instant;
 
-use warpcc_cache::{Digest, DiskStore, guards};
+use warpcc_cache::{Digest, DiskStore, Key, guards};
 use warpcc_plan::{TaskGraph, lines};
 
 use crate::artifact::Artifacts;
+use crate::event::{Finished, StepOutcome};
 use crate::options::RunOptions;
 use crate::shared_libraries::{Loaded, loaded_by};
 use crate::side_files::SideFiles;
@@ -24,6 +25,33 @@ pub struct RunContext<'a> {
     pub lines_count: bool,
     tools: ToolContents,
     loaded: LoadedLibraries,
+    made: OwnResults,
+}
+
+/// The results of this run that it may find again: a step that began before its assumption was corrected may have read the
+/// corrected file already. Its repetition then hits what it stored.
+#[derive(Default)]
+pub struct OwnResults(Mutex<BTreeMap<usize, (Vec<Key>, Finished)>>);
+
+impl OwnResults {
+    /// Notes that `made` was stored under these keys.
+    fn note(&self, keys: Vec<Key>, made: &Finished) {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        all.insert(made.step, (keys, made.clone()));
+    }
+
+    /// A hit under these keys that is this run's own result becomes what it was: a command that ran.
+    fn as_made(&self, keys: &[Key], hit: &mut Finished) {
+        let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let made = all.get(&hit.step).filter(|(noted, _)| noted == keys);
+        if let Some((_, made)) = made {
+            hit.outcome = StepOutcome::Ran;
+            hit.saved = made.saved;
+            hit.user = made.user;
+            hit.system = made.system;
+            hit.peak_kib = made.peak_kib;
+        }
+    }
 }
 
 /// The libraries that each program of this run loads; each program is examined once.
@@ -64,7 +92,21 @@ impl<'a> RunContext<'a> {
             side_files: SideFiles::new(),
             tools: ToolContents::default(),
             loaded: LoadedLibraries::default(),
+            made: OwnResults::default(),
         }
+    }
+
+    /// Notes a result that was just made and stored, if its step may be repeated.
+    pub fn note_made(&self, keys: Vec<Key>, made: &Finished) {
+        let mut redone = self.graph.assumed.iter().filter_map(|assumed| assumed.redo);
+        if made.outcome == StepOutcome::Ran && redone.any(|(step, _)| step == made.step) {
+            self.made.note(keys, made);
+        }
+    }
+
+    /// Counts a hit as a command that ran, if this run made the result.
+    pub fn count_own_result(&self, keys: &[Key], hit: &mut Finished) {
+        self.made.as_made(keys, hit);
     }
 
     /// The BLAKE3 of a tool, `None` where it cannot be read or there is no cache.
@@ -96,5 +138,30 @@ impl<'a> RunContext<'a> {
             Some(store) => store.file_digest(file).ok(),
             None => Digest::of_file(file).ok(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn a_hit_of_the_runs_own_result_is_no_hit() {
+        let results = OwnResults::default();
+        let keys = [Key([1; 32]), Key([2; 32])];
+        let mut made = Finished::new(3, StepOutcome::Ran);
+        made.user = Duration::from_secs(1);
+        results.note(keys.to_vec(), &made);
+        let hit = |step: usize, keys: &[Key]| {
+            let mut hit = Finished::new(step, StepOutcome::Hit);
+            hit.saved = Duration::from_secs(5);
+            results.as_made(keys, &mut hit);
+            hit
+        };
+        assert_eq!(hit(3, &keys), made);
+        assert_eq!(hit(3, &keys[..1]).outcome, StepOutcome::Hit);
+        assert_eq!(hit(4, &keys).outcome, StepOutcome::Hit);
     }
 }

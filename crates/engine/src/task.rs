@@ -99,9 +99,10 @@ fn find_or_make(
 ) -> io::Result<(Finished, Seen)> {
     let keys = key::keys_of(run, step, program);
     if let Some(keys) = keys.as_ref().filter(|_| run.options.reads_cache)
-        && let Some(hit) = lookup::look_up(run, index, step, keys)
+        && let Some((mut finished, seen)) = lookup::look_up(run, index, step, keys)
     {
-        return Ok(hit);
+        run.count_own_result(&keys.keys(), &mut finished);
+        return Ok((finished, seen));
     }
     let mut wait = SlotWait::default();
     let done = remote_exec::run_elsewhere(
@@ -122,7 +123,11 @@ fn find_or_make(
     if wait.pass.is_none() {
         slot_wait::wait_for_slot(run, index, step, priority_ms, &mut wait)?;
     }
-    local::run_here(run, index, step, program, keys.as_ref(), wait)
+    let (finished, seen) = local::run_here(run, index, step, program, keys.as_ref(), wait)?;
+    if let Some(keys) = keys {
+        run.note_made(keys.keys(), &finished);
+    }
+    Ok((finished, seen))
 }
 
 fn filter_dependencies(
