@@ -39,87 +39,107 @@ pub fn begin(dir: &Path) {
 
 /// Compiles a text.
 pub fn compile(commands: &Commands, dir: &Path, source: String) -> Result<Ending> {
-    let run = |words: &[String]| -> Result<Output> {
-        Command::new(&words[0])
-            .args(&words[1..])
-            .current_dir(dir)
-            .envs(commands.environment.iter().map(|(n, v)| (n, v)))
-            .output()
-            .with_context(|| format!("failed to start {}", words[0]))
-    };
-    let said = |output: &Output| {
-        let bytes = [output.stdout.as_slice(), &output.stderr].concat();
-        String::from_utf8_lossy(&bytes).into_owned()
-    };
     fs::write(dir.join("case.cu"), &source)?;
     fs::create_dir_all(dir.join("half"))?;
     let module_id = Commands::file_after(&commands.cicc, "--module_id_file_name")?;
     // The real one is made of the path and of an external function's name, and is a file of the key either way.
     fs::write(dir.join(module_id), "_0badc0de_7_case_cu_main")?;
-    let output = run(&commands.preprocess)?;
+    let output = run(commands, dir, &commands.preprocess)?;
     if !output.status.success() {
         return Ok(Ending::Refused(said(&output)));
     }
-    let whole = run(&commands.cicc)?;
+    let whole = run(commands, dir, &commands.cicc)?;
     if !whole.status.success() {
         return Ok(Ending::Refused(said(&whole)));
     }
-    let read = |name: &Path| fs::read(dir.join(name)).unwrap_or_default();
-    let before = read(Path::new(BITCODE));
-    let front = run(&commands.front)?;
+    let (ended_well, halves_said) = run_halves(commands, dir)?;
     let mut halves_differ = Vec::new();
-    let mut half_said = said(&front);
-    let mut half_ended_well = front.status.success();
-    // The second half makes the same of the same, and what it made last is still there.
-    if before.is_empty() || before != read(Path::new(BITCODE)) {
-        let back = run(&commands.back)?;
-        fs::write(dir.join(BACK_SAID), said(&back))?;
-        half_ended_well &= back.status.success();
-    }
-    half_said += &String::from_utf8_lossy(&read(Path::new(BACK_SAID)));
-    if !half_ended_well {
+    if !ended_well {
         halves_differ.push("exit code");
     }
-    if said(&whole) != half_said {
+    if said(&whole) != halves_said {
         halves_differ.push("messages");
     }
+    halves_differ.extend(files_that_differ(commands, dir)?);
+    let device = Commands::file_after(&commands.cicc, "--gen_device_file_name")?;
+    let device = read(dir, &device);
+    let preprocessed = Commands::file_after(&commands.preprocess, "-o")?;
+    Ok(Ending::Made(Compiled {
+        source,
+        preprocessed: read(dir, &preprocessed),
+        device_text: match commands.has_lines {
+            true => device,
+            false => without_markers(&device),
+        },
+        bitcode: read(dir, Path::new(BITCODE)),
+        ptx: read(dir, &Commands::file_after(&commands.cicc, "-o")?),
+        halves_differ,
+    }))
+}
+
+fn run(commands: &Commands, dir: &Path, words: &[String]) -> Result<Output> {
+    Command::new(&words[0])
+        .args(&words[1..])
+        .current_dir(dir)
+        .envs(commands.environment.iter().map(|(n, v)| (n, v)))
+        .output()
+        .with_context(|| format!("failed to start {}", words[0]))
+}
+
+fn said(output: &Output) -> String {
+    let bytes = [output.stdout.as_slice(), &output.stderr].concat();
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+/// What a tool wrote; nothing if it wrote no such file.
+fn read(dir: &Path, name: &Path) -> Vec<u8> {
+    fs::read(dir.join(name)).unwrap_or_default()
+}
+
+/// Runs cicc's halves: whether both ended well, and what they said.
+fn run_halves(commands: &Commands, dir: &Path) -> Result<(bool, String)> {
+    let before = read(dir, Path::new(BITCODE));
+    let front = run(commands, dir, &commands.front)?;
+    let mut ended_well = front.status.success();
+    // The second half makes the same of the same, and what it made last is still there.
+    if before.is_empty() || before != read(dir, Path::new(BITCODE)) {
+        let back = run(commands, dir, &commands.back)?;
+        fs::write(dir.join(BACK_SAID), said(&back))?;
+        ended_well &= back.status.success();
+    }
+    let back_said = read(dir, Path::new(BACK_SAID));
+    Ok((
+        ended_well,
+        said(&front) + &String::from_utf8_lossy(&back_said),
+    ))
+}
+
+/// The options of cicc that name a file in which the halves' result is not the whole's.
+fn files_that_differ(commands: &Commands, dir: &Path) -> Result<Vec<&'static str>> {
+    let mut differ = Vec::new();
     for option in [
         "-o",
         "--gen_c_file_name",
         "--gen_device_file_name",
         "--stub_file_name",
     ] {
-        let other = match option {
+        let half = match option {
             "-o" => &commands.back,
             _ => &commands.front,
         };
-        let one = read(&Commands::file_after(&commands.cicc, option)?);
-        let mut two = read(&Commands::file_after(other, option)?);
+        let by_whole = read(dir, &Commands::file_after(&commands.cicc, option)?);
+        let mut by_half = read(dir, &Commands::file_after(half, option)?);
         if option == "--stub_file_name" {
             // It names itself.
-            two = String::from_utf8_lossy(&two)
+            by_half = String::from_utf8_lossy(&by_half)
                 .replace("half/", "")
                 .into_bytes();
         }
-        if one != two {
-            halves_differ.push(option);
+        if by_whole != by_half {
+            differ.push(option);
         }
     }
-    let device = read(&Commands::file_after(
-        &commands.cicc,
-        "--gen_device_file_name",
-    )?);
-    Ok(Ending::Made(Compiled {
-        source,
-        preprocessed: read(&Commands::file_after(&commands.preprocess, "-o")?),
-        device_text: match commands.has_lines {
-            true => device,
-            false => without_markers(&device),
-        },
-        bitcode: read(Path::new(BITCODE)),
-        ptx: read(&Commands::file_after(&commands.cicc, "-o")?),
-        halves_differ,
-    }))
+    Ok(differ)
 }
 
 fn without_markers(text: &[u8]) -> Vec<u8> {
