@@ -33,25 +33,25 @@ use source::{Base, Edit};
 /// What to try, and for how long.
 #[derive(Args)]
 pub struct Options {
-    /// How long
+    /// How long to run
     #[arg(long, default_value_t = 1.0)]
     minutes: f64,
-    /// The first source; the next has the next number
+    /// The seed of the first source; each further source has the next number
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Whose cicc
+    /// The nvcc whose cicc is tried
     #[arg(long)]
     nvcc: PathBuf,
-    /// Real files in place of random ones: a list, in each line a path and options of nvcc
+    /// A list of real files to use in place of random ones; each line has a path and options of nvcc
     #[arg(long)]
     files: Option<PathBuf>,
-    /// Sources at once
+    /// How many sources to compile at once
     #[arg(long, default_value_t = 2)]
     jobs: usize,
-    /// Edits of each source
+    /// How many edits of each source to try
     #[arg(long, default_value_t = 9)]
     edits: usize,
-    /// Where counterexamples and figures go
+    /// The folder for counterexamples and figures
     #[arg(long, default_value = "target/audit-ptx")]
     out: PathBuf,
 }

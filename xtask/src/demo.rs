@@ -17,7 +17,7 @@ const OBJECT: &str = "demo.o";
 /// The programs that the demo compares.
 #[derive(clap::Args)]
 pub struct Options {
-    /// The nvcc to compare with (else WARPCC_NVCC, PATH, CUDA_HOME, a toolkit from PyPI)
+    /// The nvcc to compare with [default: from WARPCC_NVCC, PATH or CUDA_HOME, else a toolkit from PyPI]
     #[arg(long, value_name = "PATH")]
     nvcc: Option<PathBuf>,
     /// A warpcc that is already built (else this checkout's is)

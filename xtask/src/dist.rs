@@ -1,6 +1,6 @@
 //! `cargo xtask dist`: what people install, made from one build of the programs, in `dist/`.
 //!
-//! Every way carries the same bytes: who compares a wheel's program with the tarball's finds no difference.
+//! All packages contain the same programs, byte for byte.
 
 mod contents;
 mod debian;
@@ -28,18 +28,18 @@ pub use tarball::unpack as unpack_tarball;
 /// What to make.
 #[derive(clap::Args)]
 pub struct Options {
-    /// Which; all when none is named
+    /// The packages to make; all if none is named
     #[arg(value_enum)]
     what: Vec<What>,
-    /// The processor it is for
+    /// The processor to build for
     #[arg(long, value_enum, default_value = "x86-64")]
     arch: program::Arch,
-    /// Pack this program, which is built already, the other one next to it, and their debug information, if there is any
+    /// Pack this program, which is already built, with the other program next to it and their debug information, if there is any
     #[arg(long, value_name = "FILE")]
     program: Option<PathBuf>,
 }
 
-/// A form in which warpcc is handed out.
+/// A kind of package.
 #[derive(Clone, Copy, PartialEq, clap::ValueEnum)]
 enum What {
     /// For pip: the programs in `bin`
@@ -50,7 +50,7 @@ enum What {
     Tarball,
     /// The sources of the commit, which recipes build
     Source,
-    /// What a registry of crates would get, checked
+    /// The crates as a registry would get them, checked
     Crate,
     /// For pip: the Python package warpcc-rtc
     RtcWheel,
@@ -107,12 +107,12 @@ pub fn main(options: &Options) -> Result<()> {
     Ok(())
 }
 
-/// Where all of it goes.
+/// The folder for everything that is made.
 pub fn folder() -> PathBuf {
     repo::root().join("dist")
 }
 
-/// `SHA256SUMS`, of everything that is in the folder and is to be installed or built.
+/// Writes `SHA256SUMS` for all packages and source archives in the folder.
 pub fn checksums(folder: &Path) -> Result<()> {
     let mut names = Vec::new();
     for entry in fs::read_dir(folder)?.flatten() {

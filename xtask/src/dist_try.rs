@@ -1,6 +1,6 @@
-//! `cargo xtask dist-try`: installs each form of `dist/` in fresh roots of old and new systems, uses it, and removes it.
+//! `cargo xtask dist-try`: installs each package of `dist/` in fresh roots of old and new systems, uses it, and removes it.
 //!
-//! What it runs are the commands of docs/install.md, so that the page cannot say what does not work.
+//! It runs the commands of docs/install.md, so that the page has no command that does not work.
 
 mod page;
 mod roots;
@@ -20,7 +20,7 @@ const INSTALL: &str = "docs/install.md";
 /// What is done with an installed program.
 const SCRIPT: &str = include_str!("../dist/try.sh");
 
-/// What to try where.
+/// The packages to try, and the systems.
 #[derive(clap::Args)]
 pub struct Options {
     /// The systems: bullseye, bookworm, trixie; all when none is named
@@ -168,7 +168,7 @@ fn indent(text: &str) -> String {
     text.lines().map(|line| format!("    {line}\n")).collect()
 }
 
-/// What the packager's own book-keeping, the loader's list and what the script brings may change.
+/// Paths that a removal may leave changed: records of the package manager, the loader's cache, and files of the script.
 const KEPT: [&str; 5] = [
     "/var/lib/dpkg/",
     "/var/log/",
@@ -177,7 +177,7 @@ const KEPT: [&str; 5] = [
     "/try/",
 ];
 
-/// Files that are in the upper layer of the root and not below a kept place.
+/// Files in the upper layer of the root that are not below one of the paths in `kept`.
 fn left_over(upper: &Path) -> Result<Vec<String>> {
     let mut find = Command::new("find");
     // Folders that were only touched, and marks of what was removed (character devices), are nothing new.

@@ -44,30 +44,30 @@ enum Task {
     Bench(bench::Options),
     /// Build real projects' files with nvcc and with warpcc, and compare every output
     Workloads {
-        /// Which; all when none is named
+        /// The packages to make; all if none is named
         names: Vec<String>,
     },
-    /// Build a CMake + Ninja project with warpcc as launcher, and check every rebuild
+    /// Build a project of CMake and Ninja with warpcc as launcher, and check every rebuild
     CmakeProject(workloads::cmake::Options),
     /// Run the whole test suite, as CI does, installing what it needs
     Test(suite::Options),
-    /// Write docs/tutorial.md anew, from what nvcc does
+    /// Write docs/tutorial.md from what nvcc does
     Tutorial,
-    /// Write docs/cli.md anew, from the help of every command, and the picture of ARCHITECTURE.md from its table
+    /// Write docs/cli.md from the help of every command, and the picture of ARCHITECTURE.md from its table
     Docs,
-    /// Write crates/rtc-c/include/warpcc_rtc.h anew, from the sources of that crate
+    /// Write crates/rtc-c/include/warpcc_rtc.h from the sources of that crate
     Header,
     /// Look for wrong results: random histories, each call compared with a fresh nvcc
     Soak(soak::Options),
-    /// Compare the PTX of cicc with that of its two halves, and of sources with equal device code
+    /// Compare the PTX of cicc with that of its two halves, and the PTX of sources with equal device code
     AuditPtx(audit_ptx::Options),
-    /// Try warpcc with every toolkit and host compiler there is, and write docs/compatibility.md
+    /// Try warpcc with every toolkit and host compiler that can be installed, and write docs/compatibility.md
     Matrix(matrix::Options),
-    /// Make what people install: wheel, Debian package, tarball, crates, in dist/
+    /// Make the packages that people install (wheel, Debian package, tarball, crates) in dist/
     Dist(dist::Options),
-    /// Install what `dist` made in roots of old and new systems, use it, remove it
+    /// Install the packages of `dist` in roots of old and new systems, use them, and remove them
     DistTry(dist_try::Options),
-    /// Make and check everything that a release has; publishes nothing
+    /// Make and check all files of a release, and publish nothing
     Release(release::Options),
     /// Check the rules of this repository that the compiler does not know
     Tidy,

@@ -35,13 +35,13 @@ pub struct Options {
     /// Only this host compiler: g++-12, clang++-14, ccache, …; may be given several times
     #[arg(long)]
     host: Vec<String>,
-    /// A handful of command lines of one row; nothing is written
+    /// Try only a handful of command lines of one row, and write nothing
     #[arg(long)]
     quick: bool,
-    /// Of every row only the changes, and the modes in which a host compiler has a part
+    /// Try only the changes of every row, and the modes in which a host compiler takes part
     #[arg(long)]
     brief: bool,
-    /// Only the cases whose names hold this text; nothing is written
+    /// Try only cases whose names contain this text, and write nothing
     #[arg(long)]
     case: Option<String>,
     /// Try rows again whose results are known
@@ -50,10 +50,10 @@ pub struct Options {
     /// Write docs/compatibility.md from the known results, and try nothing
     #[arg(long)]
     page: bool,
-    /// The warpcc to try; that of a release build when not given
+    /// The warpcc to try; by default that of a release build
     #[arg(long)]
     warpcc: Option<PathBuf>,
-    /// Cases at once
+    /// How many cases to run at once
     #[arg(long, default_value_t = 2)]
     jobs: usize,
 }

@@ -25,20 +25,20 @@ pub struct Options {
     /// Change nothing but dist/: the new CHANGELOG.md goes there too. Files may differ from the commit
     #[arg(long)]
     dry_run: bool,
-    /// Where the sources will be found: the address of the repository, for recipes
+    /// The address of the repository, for recipes
     #[arg(long, value_name = "URL")]
     repository: Option<String>,
     /// Sign the checksums with this key of OpenSSH
     #[arg(long, value_name = "FILE")]
     key: Option<PathBuf>,
-    /// The release whose cache is to be read: a folder or tarball of it, or its tag or commit, which is built (else the
-    /// newest tag v*)
+    /// The release whose cache is read: its folder or tarball, or its tag or commit, which is then built [default: the newest
+    /// tag v*]
     #[arg(long, value_name = "FILE_OR_TAG")]
     previous: Option<String>,
     /// This release begins with an empty cache, and the changelog says so
     #[arg(long)]
     new_cache_format: bool,
-    /// Pack this program, which is built already, and the other one next to it
+    /// Pack this program, which is already built, and the other one next to it
     #[arg(long, value_name = "FILE")]
     program: Option<PathBuf>,
 }
@@ -99,7 +99,7 @@ pub fn main(options: &Options) -> Result<()> {
     Ok(())
 }
 
-/// What has to be so before files are made that others will get.
+/// Checks the conditions for a release before any file is made.
 fn ready(commit: &str, options: &Options) -> Result<()> {
     if commit.ends_with('+') {
         bail!("files differ from the commit: commit them, or try with --dry-run");

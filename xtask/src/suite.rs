@@ -24,13 +24,13 @@ const FUZZ_SECONDS: &str = "2";
 #[derive(clap::Args)]
 pub struct Options {
     /// Leave out the licence check, the documentation, the doctests, the fuzz targets and the
-    /// CMake project, and run one in eight of the tests that compile: others each day
+    /// CMake project, and run only an eighth of the tests that compile, a different eighth each day
     #[arg(long)]
     quick: bool,
-    /// One test and no other check: its binary and its name, as nextest prints them
+    /// Run one test and no other check: its binary and its name, as nextest prints them
     #[arg(long, value_name = "BINARY TEST", conflicts_with_all = ["quick", "nextest"])]
     case: Option<String>,
-    /// Let every test compile with the toolkit's own headers, where most have a small one
+    /// Compile every test with the toolkit's own headers; most use a small header of their own otherwise
     #[arg(long)]
     whole_headers: bool,
     /// For `cargo nextest run`: a test's name, -E 'EXPRESSION', --no-capture, …

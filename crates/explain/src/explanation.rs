@@ -159,7 +159,7 @@ impl FileExplanation {
     pub fn readers(&self) -> String {
         let steps: Vec<String> = self.read_by.iter().map(ToString::to_string).collect();
         match (steps.as_slice(), self.role) {
-            ([], Role::Output) => "What was asked for.".to_owned(),
+            ([], Role::Output) => "The output that you asked for.".to_owned(),
             ([], _) => "No later command reads it.".to_owned(),
             ([one], _) => format!("Step {one} reads it."),
             (more, _) => format!("Steps {} read it.", more.join(", ")),

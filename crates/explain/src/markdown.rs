@@ -75,7 +75,7 @@ fn step(
         let words: Vec<String> = told.iter().map(|(option, _)| code(&option.words)).collect();
         writeln!(
             out,
-            "As before, from step {first} on: {}.\n",
+            "Explained above, from step {first} on: {}.\n",
             words.join(", ")
         )?;
     }

@@ -35,7 +35,7 @@ pub fn describe(graph: &TaskGraph, step: &Step) -> (String, String) {
         Tool::CudaFe => (
             format!("Take the host's half out of {}", source(step).unwrap_or(&input)),
             "cudafe++ parses all of the source, takes device code away, and writes C++ that any host \
-             compiler understands. Launches become calls. It also makes up the module id."
+             compiler understands. Launches become calls. It also makes the module id."
                 .to_owned(),
         ),
         Tool::Cicc if has("-lto") || has("-olto") => (
@@ -61,7 +61,7 @@ pub fn describe(graph: &TaskGraph, step: &Step) -> (String, String) {
         Tool::Ptxas => (
             format!("Assemble {input} for {arch}"),
             "ptxas turns PTX into machine code of one real architecture: it chooses instructions, \
-             schedules them and gives out registers."
+             schedules them and assigns registers."
                 .to_owned(),
         ),
         Tool::Fatbinary if has("-link") => (
@@ -72,14 +72,14 @@ pub fn describe(graph: &TaskGraph, step: &Step) -> (String, String) {
         ),
         Tool::Fatbinary => (
             "Pack all images into one fat binary".to_owned(),
-            "Machine code for several architectures, PTX and intermediate code travel together. The \
-             same bytes are written as a C file too, so that the host compiler can take them in."
+            "Machine code for several architectures, PTX and intermediate code go into one file. The \
+             same bytes are written as a C file too, so that the host compiler can include them."
                 .to_owned(),
         ),
         Tool::Nvlink => (
             format!("Link the device code for {arch}"),
             "With -rdc=true, functions and variables of the device may be defined in another object. \
-             nvlink finds the device code in all objects and libraries, puts the addresses in, and \
+             nvlink finds the device code in all objects and libraries, fills in the addresses, and \
              notes which objects took part."
                 .to_owned(),
         ),

@@ -1,8 +1,8 @@
 //! The records of one build on one timeline: where each call and each task stands, and in which
 //! slot.
 //!
-//! Records come from many processes, and some may lie: clocks jump, tasks end before they
-//! start, slots are given twice. Here that is put right once, so that no report has to.
+//! Records come from many processes, and some may be wrong: clocks jump, tasks end before they
+//! start, two tasks have one slot. This file corrects that once, so that no report has to.
 
 use std::cmp::Reverse;
 use std::time::Duration;
@@ -85,7 +85,7 @@ impl Span {
 }
 
 impl Build {
-    /// Puts the records of one build on a timeline. No records are an empty build.
+    /// Puts the records of one build on a timeline. Without records the build is empty.
     pub fn new(records: Vec<InvocationRecord>) -> Self {
         let mut build = Self::default();
         let Some(first) = records.iter().min_by_key(|call| call.started_unix_ns) else {
@@ -181,7 +181,7 @@ impl Build {
         self.give_lanes();
     }
 
-    /// The slot that the scheduler gave where it is free, or else the first that is.
+    /// The slot that the scheduler gave if it is free, or else the first free one.
     fn give_lanes(&mut self) {
         let mut free_at: Vec<Duration> = Vec::new();
         for at in 0..self.spans.len() {
@@ -232,7 +232,7 @@ impl Build {
     }
 }
 
-/// Shows plain nvcc as the one task that it is for us.
+/// Shows plain nvcc as a single task, because warpcc does not see its steps.
 fn show_plain(record: &mut InvocationRecord) {
     let plain = matches!(
         record.outcome,

@@ -1,8 +1,8 @@
 //! Which build a call belongs to: a function of the processes that led to it.
 //!
-//! A build is what the outermost build tool started, among the ancestors of one session: the
-//! `pip` above a `setup.py` above a `ninja`, not the ninja. A shell that a person types into is
-//! a border, so that two builds typed one after the other are two. A call without such a tool
+//! All calls that one outermost build tool started are one build. If `pip` runs `setup.py`, which
+//! runs `ninja`, that is the `pip`. The search stays within one session, and ends at an interactive
+//! shell, so that two commands typed one after the other are two builds. A call without a build tool
 //! is a build of its own.
 
 use xxhash_rust::xxh3::Xxh3;

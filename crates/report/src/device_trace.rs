@@ -73,7 +73,7 @@ impl Sums {
     /// Adds one trace.
     ///
     /// # Errors
-    /// It is no trace.
+    /// The text is not a trace.
     pub fn add(&mut self, trace: &[u8]) -> Result<(), serde_json::Error> {
         let mut events = serde_json::from_slice::<Trace>(trace)?.events;
         // Events within an event come after it.

@@ -1,6 +1,6 @@
 //! Sorts and writes findings: problems of a setup, and how to fix them.
 //!
-//! The caller finds them.
+//! The caller looks for the problems.
 
 use std::io::{self, Write};
 
@@ -12,11 +12,11 @@ use serde::Serialize;
 pub enum Severity {
     /// Nothing will be compiled, or nothing cached.
     Error,
-    /// It works, and not as well as it could.
+    /// It works, but not as well as it could.
     Warning,
     /// Good to know.
     Note,
-    /// Looked at, and right.
+    /// Checked, and right.
     Fine,
 }
 

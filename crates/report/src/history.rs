@@ -38,7 +38,7 @@ impl Default for HistoryLimits {
     }
 }
 
-/// Why something was not remembered, or could not be read.
+/// Why a record could not be stored or read.
 #[derive(Debug, thiserror::Error)]
 pub enum HistoryError {
     /// The file system refused.
@@ -209,13 +209,13 @@ impl History {
         Err(HistoryError::io("open", path, gone))
     }
 
-    /// The next append starts a new file. Two that do this at once make a short piece more.
+    /// The next append starts a new file. If two processes do this at once, there is one more short file.
     fn continue_elsewhere(&self, path: &Path) {
         let since = SystemTime::now().duration_since(UNIX_EPOCH);
         let stamp = since.map_or(0, |since| since.as_nanos());
         let stem = path.file_stem().unwrap_or_default().to_string_lossy();
         let piece = format!("{stem}~{stamp:x}.{ENDING}");
-        // Left as it is, the log is longer than it should be, no more.
+        // If this fails, the log only becomes longer than it should be.
         drop(fs::rename(path, self.folder.join(piece)));
         self.remove_old(path);
     }
@@ -231,7 +231,7 @@ impl History {
             bytes = bytes.saturating_add(log.bytes);
             let many = *count > self.limits.builds || bytes > self.limits.bytes;
             if many && log.path != own {
-                // Another process may have removed it, and what cannot be removed stays.
+                // Another process may have removed it. A log that cannot be removed stays.
                 drop(fs::remove_file(&log.path));
             }
         }
@@ -251,7 +251,7 @@ impl History {
             if path.extension().is_none_or(|ending| ending != ENDING) {
                 continue;
             }
-            // Gone in the meantime is as good as never there.
+            // A log that was removed in the meantime counts as never there.
             if let Ok(found) = fs::symlink_metadata(&path)
                 && found.is_file()
             {
@@ -351,7 +351,7 @@ impl History {
         let failed = |source| HistoryError::io("read", path, source);
         let file = File::open(path).map_err(failed)?;
         let mut bytes = Vec::new();
-        // Far more than we write; a file that another user put there must not fill memory.
+        // Far more than warpcc writes: a file that another user put there must not fill the memory.
         let most = self.limits.log_bytes.saturating_mul(4).max(64 << 20);
         file.take(most).read_to_end(&mut bytes).map_err(failed)?;
         Ok(log::decode(&bytes))

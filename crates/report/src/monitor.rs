@@ -1,7 +1,7 @@
 //! The live view of all tasks on a machine: what it is given, and how that looks as lines, as a
 //! screen, and as a program that answers to keys.
 //!
-//! Where the figures come from is not known here: the caller provides a [`MonitorSource`].
+//! It does not know where the figures come from: the caller provides a [`MonitorSource`].
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ pub use view::{Colors, Sort, View};
 
 /// Knows what the machine is doing.
 pub trait MonitorSource {
-    /// How things are now. Called a few times per second; what cannot be found out is left out.
+    /// The present state. Called a few times per second; figures that cannot be found out are left out.
     fn snapshot(&mut self) -> MonitorState;
 }
 

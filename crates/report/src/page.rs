@@ -1,8 +1,8 @@
 //! A build as one HTML page that needs nothing else: no network, no fonts, no other file.
 //!
 //! The page shows text from outside: names of files, options, messages. This text is added as JSON in which `<` is
-//! escaped, and is put into the page as text only. Should that ever fail, the page's own policy lets no script run but
-//! ours, by its hash, and loads nothing.
+//! escaped, and is put into the page as text only. If that ever fails, the page's content security policy still allows no
+//! script but this one, by its hash, and loads nothing.
 
 use std::io::{self, Write};
 use std::sync::LazyLock;

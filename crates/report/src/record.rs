@@ -1,8 +1,8 @@
 //! The record of one call of warpcc: every report is made from these.
 //!
-//! A record says what was measured and nothing that can be worked out from it. Times are offsets from the call's own
-//! start; where the call stands among others is `since_boot`, because the wall clock may be set while a build runs. As
-//! JSON a duration is a number of seconds, as stored it is a whole number of microseconds.
+//! A record has measurements, and nothing that can be computed from them. Times are offsets from the call's own
+//! start. `since_boot` places the call among others, because the wall clock may be set while a build runs. In
+//! JSON a duration is a number of seconds; in the log it is a whole number of microseconds.
 
 use std::time::Duration;
 
@@ -236,13 +236,13 @@ impl Task {
 }
 
 impl InvocationRecord {
-    /// Whether the command line is not remembered whole.
+    /// Whether the command line in the record is incomplete.
     pub fn args_are_cut(&self) -> bool {
         let kept: usize = self.args.iter().map(String::len).sum();
         kept > COMMAND_KEPT
     }
 
-    /// Cuts what makes a record long without making it more telling.
+    /// Cuts long parts of a record that would add little information.
     pub(crate) fn shorten(&mut self) {
         let mut left = COMMAND_KEPT;
         let whole = self.args.len();
@@ -267,7 +267,7 @@ impl InvocationRecord {
     }
 }
 
-/// Cuts a text at a character, and says that it did.
+/// Cuts a text between two characters, and marks the cut.
 fn cut(text: &mut String, most: usize) {
     if text.len() > most {
         let end = (0..=most).rev().find(|at| text.is_char_boundary(*at));

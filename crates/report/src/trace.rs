@@ -185,7 +185,7 @@ mod tests {
             assert!(start >= ends[lane] - 0.01, "{event}");
             ends[lane] = start + event["dur"].as_f64().unwrap();
         }
-        // All that was counted up was counted down.
+        // Every count that went up went down again.
         let last = events
             .iter()
             .rev()

@@ -29,7 +29,7 @@ pub struct Compiled {
     halves_differ: Vec<&'static str>,
 }
 
-/// What the second half said.
+/// The message of the second half.
 const BACK_SAID: &str = "half.said";
 
 /// Forgets what the halves made with other options.

@@ -88,7 +88,7 @@ impl Figures {
         }
     }
 
-    /// How often a claim was contradicted.
+    /// The number of contradictions to the claims.
     pub fn broken(&self, claim: Claim) -> u64 {
         self.claims
             .get(claim.name())

@@ -1,4 +1,4 @@
-//! The competitors: how each is started, warmed and emptied.
+//! The contenders: how to start each one, and how to fill and empty its cache.
 
 use std::fs;
 use std::path::{Path, PathBuf};

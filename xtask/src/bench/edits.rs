@@ -139,7 +139,7 @@ fn measure_all(
     Ok(all)
 }
 
-/// The compilation, with nvcc's own threads for the peers too.
+/// The compilation, with nvcc's own threads for the other caches too.
 fn rebuild(place: &Workplace, contender: Contender) -> Command {
     let mut command = contender.command(place);
     if matches!(contender, Contender::CcacheHit | Contender::SccacheHit) {

@@ -20,20 +20,19 @@ pub struct Options {
     /// Rounds
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
     pub runs: u32,
-    /// Measure only these (nvcc, the measure of all, is always there); alone, `fatbin-list` measures
-    /// how fast a library is listed, against cuobjdump, `cluster` a project on workers of a cluster, `edits` a rebuild
-    /// after an edit of one line;
-    /// `remote` measures hits from servers, `remote-large` the memory for a large object, `remote-small` the way of
-    /// many small ones
+    /// Measure only these; nvcc is always measured. Some names stand alone: `fatbin-list` measures how fast a library is listed,
+    /// compared with cuobjdump; `cluster` a project on workers of a cluster; `edits` a rebuild after an edit of one line;
+    /// `remote` hits from servers; `remote-large` the memory for the transfer of a large object; `remote-small` the transfer of
+    /// many small blobs
     #[arg(long, value_delimiter = ',', value_name = "NAME")]
     pub only: Vec<String>,
-    /// The nvcc to use (else WARPCC_NVCC, PATH, CUDA_HOME, a toolkit from PyPI)
+    /// The nvcc to use [default: from WARPCC_NVCC, PATH or CUDA_HOME, else a toolkit from PyPI]
     #[arg(long, value_name = "PATH")]
     pub nvcc: Option<PathBuf>,
     /// A warpcc that is already built (else this checkout's is, by cargo)
     #[arg(long, value_name = "PATH")]
     pub warpcc: Option<PathBuf>,
-    /// Another source file than the Thrust one; it must stand alone
+    /// A source file to compile in place of the Thrust file; it must need no other files of its project
     #[arg(long, value_name = "FILE")]
     pub source: Option<PathBuf>,
     /// With `--only fatbin-list`: the library to list (else NCCL's, from PyPI, 305 MB)

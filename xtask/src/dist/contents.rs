@@ -1,4 +1,4 @@
-//! What every form of `dist/` is made of.
+//! The contents that all packages of `dist/` share.
 
 use std::path::Path;
 
@@ -6,7 +6,7 @@ use anyhow::{Context, Result};
 
 use super::{extras, metadata, program};
 
-/// What every form is made of.
+/// The contents of every package.
 pub struct Contents {
     /// The programs, warpcc first.
     pub programs: Vec<program::Program>,
@@ -14,17 +14,17 @@ pub struct Contents {
     pub extras: Vec<extras::Extra>,
     /// The processor it is for.
     pub arch: program::Arch,
-    /// Of the package.
+    /// The version of the package.
     pub version: String,
     /// The time of the commit, for every file: the same sources give the same archive.
     pub time: u64,
 }
 
 impl Contents {
-    /// With the program that is built already and the one next to it, or with those that are built now.
+    /// Collects the contents: with a program that is already built and the one next to it, or with programs that it builds now.
     ///
     /// # Errors
-    /// It cannot be built, or is not as it has to be.
+    /// A program cannot be built, or fails a check.
     pub fn new(built: Option<&Path>, arch: program::Arch) -> Result<Self> {
         let version = metadata::version()?;
         let programs = match built {

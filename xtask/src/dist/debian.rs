@@ -1,4 +1,4 @@
-//! The package for Debian, Ubuntu and what is made of them, by `dpkg-deb`.
+//! Makes the package for Debian, Ubuntu and their derivatives, with `dpkg-deb`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -53,7 +53,7 @@ pub fn make(contents: &Contents, to: &Path) -> Result<PathBuf> {
     Ok(file)
 }
 
-/// Debian has places of its own for some files, and wants what is read by people packed.
+/// Debian has places of its own for some files, and wants documentation compressed.
 fn rearrange(contents: &Contents, root: &Path) -> Result<()> {
     let share = root.join("usr/share");
     let zsh = share.join("zsh/vendor-completions");

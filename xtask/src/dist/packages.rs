@@ -21,7 +21,7 @@ mod tests {
     use crate::dist::extras::LICENCES;
     use crate::repo;
 
-    /// Who gets a crate from a registry gets nothing but its folder.
+    /// A crate in a registry has only the files of its folder.
     #[test]
     fn every_crate_brings_what_a_reader_of_it_asks_for() -> Result<()> {
         let mut checked = 0;

@@ -56,7 +56,7 @@ impl Arch {
         format!("{}-unknown-linux-gnu", self.name())
     }
 
-    /// Whether its programs run here.
+    /// Whether programs for this processor run on this machine.
     pub fn is_here(self) -> bool {
         env::consts::ARCH == self.name()
     }
@@ -103,7 +103,7 @@ pub fn build(arch: Arch) -> Result<Vec<Program>> {
     split_all(&built.program, arch)
 }
 
-/// What cargo made.
+/// The programs that cargo built.
 #[derive(Debug, PartialEq)]
 struct Built {
     /// warpcc; the others are next to it.
@@ -113,7 +113,7 @@ struct Built {
 }
 
 impl Built {
-    /// Out of cargo's messages, one JSON object a line.
+    /// Reads their paths from cargo's messages, one JSON object on each line.
     fn read(messages: &str) -> Result<Self> {
         let (mut program, mut libraries) = (None, None);
         for line in messages.lines() {

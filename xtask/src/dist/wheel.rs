@@ -18,7 +18,7 @@ use super::extras::{CMAKE, LICENCES, SBOM, THIRD_PARTY};
 use super::program;
 use crate::repo;
 
-/// What pip shows, and what the program is found by.
+/// The text that pip and PyPI's search show.
 const KEYWORDS: &str = "cuda,nvcc,compiler,cache,build,ccache";
 
 const CLASSIFIERS: [&str; 6] = [
@@ -144,7 +144,7 @@ impl Wheel {
     }
 }
 
-/// As pip checks it.
+/// The hash of a file in the form that pip checks.
 fn record_line(place: &str, bytes: &[u8]) -> String {
     let hash = URL_SAFE_NO_PAD.encode(Sha256::digest(bytes));
     format!("{place},sha256={hash},{}\n", bytes.len())

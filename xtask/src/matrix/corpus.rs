@@ -58,7 +58,7 @@ const OF_HOSTS: [&str; 16] = [
     "torch-line",
 ];
 
-/// Everything of a scope, for one host compiler.
+/// All cases of a scope, for one host compiler.
 pub fn cases(scope: Scope, host: &Compiler) -> Result<Vec<Case>> {
     let mut cases = modes()?;
     cases.extend(histories("xtask/matrix", "")?);
@@ -77,7 +77,7 @@ pub fn cases(scope: Scope, host: &Compiler) -> Result<Vec<Case>> {
     Ok(cases)
 }
 
-/// Has the calls name the host compiler, where they name none.
+/// Adds the host compiler to calls that name none.
 fn with_host(history: &mut History, host: &Compiler) {
     let names_one = |word: &String| {
         let name = word.split('=').next().unwrap_or(word);

@@ -1,11 +1,11 @@
-//! `NOTES.md`: what a release's page says. The changes, and the files with their checksums.
+//! Writes `NOTES.md`, the text for a release's page: the changes, and the files with their checksums.
 
 use std::fs;
 use std::path::Path;
 
 use anyhow::{Context, Result};
 
-/// Writes it into `folder`, from the changelog's section and the checksums that are there.
+/// Writes `NOTES.md` into `folder`, from the changelog's section and the checksums in that folder.
 pub fn write(folder: &Path, version: &str, date: &str, section: &str) -> Result<()> {
     let sums = folder.join("SHA256SUMS");
     let sums =

@@ -9,7 +9,7 @@ use anyhow::{Context, Result};
 use crate::dist::metadata;
 use crate::repo;
 
-/// Stands where the address of the repository will.
+/// The placeholder for the address of the repository.
 pub const UNKNOWN: &str = "https://repository.invalid/warpcc";
 
 /// In the repository's folder `packaging`, and in the folder that is made.

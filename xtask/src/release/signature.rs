@@ -8,7 +8,7 @@ use anyhow::{Context, Result};
 
 use crate::process;
 
-/// What the signature is for: one that was made for something else is not taken for it.
+/// The purpose in the signature: a signature that was made for something else is not accepted.
 const NAMESPACE: &str = "warpcc-release";
 
 /// Writes `FILE.sig` and checks it. Gives its path.
@@ -17,7 +17,7 @@ pub fn sign(key: &Path, file: &Path) -> Result<PathBuf> {
     name.push(".sig");
     let signature = PathBuf::from(name);
     if signature.exists() {
-        // ssh-keygen would ask whether to replace it.
+        // If the file is there, ssh-keygen asks whether to replace it.
         std::fs::remove_file(&signature)?;
     }
     let keygen = |words: [&str; 2]| {

@@ -217,7 +217,7 @@ mod tests {
         Ok(())
     }
 
-    /// So many tests, to run side by side.
+    /// The number of tests that run in parallel.
     const PARTS: usize = 4;
 
     #[test]

@@ -20,7 +20,7 @@ struct Mapper {
 pub struct Mappers(BTreeMap<PathBuf, Mapper>);
 
 impl Mappers {
-    /// Has `program` write a line over the file's beginning.
+    /// Makes `program` write a line over the file's beginning.
     ///
     /// # Errors
     /// The file is not there, or is empty.

@@ -10,50 +10,50 @@ use crate::toolkit;
 /// The histories to run, and for how long.
 #[derive(Args)]
 pub struct Options {
-    /// How long
+    /// How long to run
     #[arg(long, default_value_t = 5.0)]
     pub minutes: f64,
-    /// Where the first history starts; the next has the next number
+    /// The seed of the first history; each further history has the next number
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
-    /// No more histories than this
+    /// Run at most this many histories
     #[arg(long)]
     pub histories: Option<u64>,
     /// Which tools run
     #[arg(long, value_enum, default_value_t = Which::Fake)]
     pub tools: Which,
-    /// The warpcc to try; that of `cargo build --profile soak` when not given
+    /// The warpcc to try; by default that of `cargo build --profile soak`
     #[arg(long)]
     pub warpcc: Option<PathBuf>,
-    /// Histories at once
+    /// How many histories to run at once
     #[arg(long, default_value_t = 2)]
     pub jobs: usize,
-    /// Where failing histories and figures go
+    /// The folder for failing histories and figures
     #[arg(long, default_value = "target/soak-found")]
     pub out: PathBuf,
-    /// Where the histories run: a folder on the file system that is meant; of several, the workers take turns
+    /// The folder in which the histories run, on the file system to test; if there are several, the workers take turns
     #[arg(long)]
     pub root: Vec<PathBuf>,
-    /// The nvcc of real histories; of several, each history chooses
+    /// The nvcc of real histories; if there are several, each history chooses one
     #[arg(long)]
     pub nvcc: Vec<PathBuf>,
-    /// Each worker shrinks no more failures than this; the others are saved as they are
+    /// Each worker shrinks at most this many failures, and saves the others as they are
     #[arg(long, default_value_t = 8)]
     pub shrink: usize,
     /// Run case files instead
     #[arg(long, num_args = 1..)]
     pub replay: Vec<PathBuf>,
-    /// Leave out steps of these kinds, and lines and words with these texts: what is known to be wrong already
+    /// Leave out steps of these kinds, and lines and words that contain these texts, because they are known to be wrong
     #[arg(long, value_delimiter = ',')]
     pub avoid: Vec<String>,
     /// Print the history of each seed instead of running it; with --replay, warpcc's log
     #[arg(long)]
     pub show: bool,
-    /// Switch off guards, one after the other, those joined by + together, or `all` that there are; each has to be found
-    /// out, by a case (of `--replay`, or the one that is known), or by histories within the minutes given
+    /// Switch off these guards one after the other, or `all` of them; guards joined by + are switched off together. The soak must
+    /// notice each one, by a case (of `--replay`, or the guard's known case) or by histories within the given minutes
     #[arg(long, value_delimiter = ',')]
     pub without: Vec<String>,
-    /// Which worker of another soak this process is
+    /// The number of this process among the workers of another soak
     #[arg(long, hide = true, requires = "shared")]
     pub worker: Option<usize>,
     /// The folder that workers share

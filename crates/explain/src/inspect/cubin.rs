@@ -35,7 +35,7 @@ pub fn blocks(bytes: &[u8]) -> Vec<Block> {
     let mut blocks = vec![
         Block::text(
             "An ELF file like any other, for another machine: code, constants and symbols of one \
-             real architecture. Registers are given out and instructions scheduled here.",
+             real architecture. Registers are assigned and instructions scheduled here.",
         ),
         Block::facts(
             "",

@@ -58,7 +58,7 @@ pub fn blocks(text: &str, known: &Known) -> Vec<Block> {
             "C++ that the host compiler understands. A kernel keeps its name and loses its body: what \
              is left of it calls a stub. `<<<grid, block>>>` becomes a call that pushes this \
              configuration, followed by an ordinary call of the kernel's host function, which only \
-             happens when the push said that all is well.",
+             happens if the push succeeded.",
         ),
         Block::facts("In numbers", facts),
     ];

@@ -62,7 +62,7 @@ pub fn blocks(step: &Step, id: &str, known: &mut Known) -> Vec<Block> {
     vec![
         Block::text(
             "A name for this object that no other object of a program has. Static device variables, \
-             the fat binary's wrapper and the registration function carry it when objects are linked \
+             the fat binary's wrapper and the registration function contain it when objects are linked \
              on the device; cudafe++ and every cicc must use the same one.",
         ),
         Block::facts("", vec![NamedValue::new("module id", id)]),

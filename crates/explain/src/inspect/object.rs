@@ -132,7 +132,7 @@ fn runtime(elf: &Elf, linked: bool) -> Option<Block> {
         some => some.join(", "),
     };
     let mut facts = vec![NamedValue::new(
-        "calls to the CUDA runtime left open",
+        "unresolved calls to the CUDA runtime",
         joined(&names),
     )];
     let open: Vec<String> = elf
@@ -148,7 +148,7 @@ fn runtime(elf: &Elf, linked: bool) -> Option<Block> {
         .collect();
     if !open.is_empty() {
         facts.push(NamedValue::new(
-            "left open between the objects and the device link",
+            "unresolved between the objects and the device link",
             joined(&open),
         ));
     }

@@ -69,7 +69,7 @@ pub fn blocks(step: &Step, text: &str, known: &Known) -> Vec<Block> {
         ));
         if attributes {
             blocks.push(Block::text(
-                "`__global__`, `__device__`, `__shared__` and their kin are macros of CUDA's headers: \
+                "`__global__`, `__device__`, `__shared__` and similar words are macros of CUDA's headers: \
                  what the compiler sees are attributes. `<<<>>>` is still there.",
             ));
         }

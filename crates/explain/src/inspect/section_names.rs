@@ -47,7 +47,7 @@ pub fn cubin_section(name: &str) -> &'static str {
             ".nv.rel.action",
             "what a linker does with each kind of relocation",
         ),
-        (".rel", "relocations: addresses to be put in"),
+        (".rel", "relocations: addresses to fill in"),
         (".nv.prototype", "signatures of functions"),
         (".symtab", "symbols"),
         (".nv_debug", "debug information"),

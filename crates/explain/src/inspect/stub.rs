@@ -70,7 +70,7 @@ pub fn blocks(text: &str) -> Vec<Block> {
     }
     if let Some(lines) = host_function(text) {
         blocks.push(Block::lines(
-            "A kernel's host function: what the call behind the push reaches",
+            "A kernel's host function, which the call after the push reaches",
             lines,
         ));
     }

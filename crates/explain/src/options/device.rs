@@ -94,7 +94,7 @@ pub const FATBINARY: &[Row] = &[
     row(
         "--cicc-cmdline=",
         Rest,
-        "cicc's options, remembered for compiling again from intermediate code",
+        "cicc's options, kept for compiling again from intermediate code",
     ),
     row(
         "--device-c",

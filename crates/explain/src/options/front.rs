@@ -149,7 +149,7 @@ pub const BOTH: &[Row] = &[
     row(
         "--display_error_number",
         Nothing,
-        "put a number behind each message, by which it can be turned off",
+        "print a number with each message; options use it to turn the message off",
     ),
     row(
         "--orig_src_file_name",

@@ -8,7 +8,7 @@ pub fn meaning(tool: Tool, definition: &str) -> String {
     let means = match name {
         "__CUDA_ARCH__" if tool != Tool::Preprocess => {
             "the architecture whose stub is included; the source itself has been preprocessed, and \
-             this chooses nothing in it any more"
+             this macro no longer changes it"
         }
         "__CUDA_ARCH__" => {
             return format!(
@@ -19,7 +19,7 @@ pub fn meaning(tool: Tool, definition: &str) -> String {
         }
         "__CUDA_ARCH_LIST__" => {
             return format!(
-                "all architectures of this compilation, host's pass too: {}",
+                "all architectures of this compilation, defined in the host's pass too: {}",
                 value
                     .split(',')
                     .map(capability)
@@ -29,7 +29,7 @@ pub fn meaning(tool: Tool, definition: &str) -> String {
         }
         "__CUDA_ARCH_SPECIFIC__" => "code for this very architecture only (`sm_90a`)",
         "__CUDA_ARCH_FAMILY_SPECIFIC__" => "code for a family of architectures (`sm_100f`)",
-        "__CUDACC__" => "CUDA source: turns on what the headers have for it",
+        "__CUDACC__" => "the source is CUDA: headers turn on their CUDA parts",
         "__NVCC__" => "nvcc is the driver, not another CUDA compiler",
         "__CUDACC_RDC__" => "relocatable device code: `-rdc=true`, `-dc` and their kin",
         "__CUDACC_VER_MAJOR__" => "the toolkit's version, first number",
@@ -37,7 +37,9 @@ pub fn meaning(tool: Tool, definition: &str) -> String {
         "__CUDACC_VER_BUILD__" => "the toolkit's version, third number",
         "__CUDA_API_VER_MAJOR__" => "the runtime API's version, first number",
         "__CUDA_API_VER_MINOR__" => "the runtime API's version, second number",
-        "__NVCC_DIAG_PRAGMA_SUPPORT__" => "`#pragma nv_diag_suppress` and its kin are understood",
+        "__NVCC_DIAG_PRAGMA_SUPPORT__" => {
+            "`#pragma nv_diag_suppress` and similar pragmas are understood"
+        }
         "__CUDACC_DEVICE_ATOMIC_BUILTINS__" => "atomics are built into the device compiler",
         "__CUDACC_RELAXED_CONSTEXPR__" => {
             "host code may call constexpr device functions and the other way round \
@@ -50,8 +52,10 @@ pub fn meaning(tool: Tool, definition: &str) -> String {
         "__CUDA_FTZ" => "denormal floats count as zero in device code, or not",
         "__CUDA_PREC_DIV" => "whether device code divides floats exactly",
         "__CUDA_PREC_SQRT" => "whether device code takes square roots exactly",
-        "__CUDA_USE_FAST_MATH__" => "`-use_fast_math`: sinf and its kin become the fast ones",
-        "CUDA_DOUBLE_MATH_FUNCTIONS" => "the GPU has doubles; all of today do",
+        "__CUDA_USE_FAST_MATH__" => {
+            "`-use_fast_math`: sinf and similar functions become the fast ones"
+        }
+        "CUDA_DOUBLE_MATH_FUNCTIONS" => "the GPU computes with doubles, as all current GPUs do",
         "FATBINFILE" => {
             "the C form of the device link's fat binary, which the stub includes by this macro"
         }

@@ -1,15 +1,15 @@
 //! Reads `/proc` for the processes above ours: two small files each.
 //!
-//! A process that cannot be read ends the list: the build is then found nearer than it is, which is no harm.
+//! If a process cannot be read, the list ends there. A nearer build tool may then count as the outermost, which does no harm.
 
 use std::fs::File;
 use std::io::Read;
 
 use super::{BuildId, Process, identify};
 
-/// No chain of processes is longer; a loop cannot be, but numbers are used again.
+/// No chain of processes is longer. Parents form no loop, but a number may be reused while the chain is read.
 const DEEPEST: usize = 64;
-/// Of a command line, what tells the tool. Compilers above us may have very long ones.
+/// The part of a command line that is read: enough to recognise the tool. Compilers above us may have very long ones.
 const COMMAND_READ: usize = 2048;
 
 /// Our own process, those above it, and the run of the machine they are in.

@@ -1,8 +1,8 @@
-//! The live view as a program: takes the terminal, answers to keys, and gives the terminal back
-//! as it was, however it ends.
+//! The live view as a program: takes over the terminal, reacts to keys, and restores the terminal
+//! however it ends.
 //!
-//! Ways to end: a key, a signal, a panic, a terminal that is gone. Signals set a flag that is
-//! looked at ten times a second, so that the terminal is put right before anything else happens.
+//! It ends by a key, a signal, a panic, or if the terminal is gone. Signals set a flag that is
+//! checked ten times a second, so that the terminal is restored before anything else happens.
 
 use std::io::{self, Write};
 use std::panic::PanicHookInfo;
@@ -142,8 +142,8 @@ impl<W: Write> Drop for Taken<W> {
 /// Whether the terminal is ours. There is one terminal to a process.
 static OURS: AtomicBool = AtomicBool::new(false);
 
-/// Done as far as it goes: a terminal that is gone needs nothing. Done once: leaving a second
-/// time would put the cursor back over what was written since.
+/// Errors are ignored, because a terminal that is gone needs nothing. It runs only once: a second
+/// time would put the cursor back over text that was written since.
 fn give_back<W: Write>(out: fn() -> W) {
     if !OURS.swap(false, Ordering::SeqCst) {
         return;
@@ -197,7 +197,7 @@ impl Drop for Signals {
 
 type Hook = dyn Fn(&PanicHookInfo<'_>) + Sync + Send;
 
-/// Gives the terminal back before a panic's message is written: on our screen it would be lost.
+/// Restores the terminal before a panic's message is written: on the monitor's own screen the message would be lost.
 struct PanicMessage {
     before: Arc<Hook>,
 }
@@ -216,7 +216,7 @@ impl PanicMessage {
 
 impl Drop for PanicMessage {
     fn drop(&mut self) {
-        // While a panic is on its way the hook cannot be changed, and need not be.
+        // During a panic the hook cannot be changed, and need not be.
         if !std::thread::panicking() {
             let before = Arc::clone(&self.before);
             std::panic::set_hook(Box::new(move |info| before(info)));

@@ -41,7 +41,7 @@ pub struct View {
     pub filter: String,
     /// Whether keys go into the filter.
     pub typing: bool,
-    /// Whether the figures stand still.
+    /// Whether the view is paused.
     pub paused: bool,
     /// Tasks above the first that is shown.
     pub scroll: usize,
@@ -115,14 +115,14 @@ impl View {
         Asked::Nothing
     }
 
-    /// Whether a task is to be seen: every word of the filter is in it.
+    /// Whether the filter shows a task: the task contains every word of the filter.
     pub(super) fn wants(&self, label: &str, tool: &str, architecture: Option<&str>) -> bool {
         let whole = format!("{label} {tool} {}", architecture.unwrap_or_default()).to_lowercase();
         let filter = self.filter.to_lowercase();
         filter.split_whitespace().all(|word| whole.contains(word))
     }
 
-    /// The tasks that run and are wanted, in order.
+    /// The running tasks that the filter shows, in order.
     pub(super) fn running<'a>(&self, now: &'a MonitorState) -> Vec<&'a RunningTask> {
         let wanted =
             |task: &&RunningTask| self.wants(&task.label, &task.tool, task.architecture.as_deref());

@@ -11,7 +11,7 @@
 //! - Before a call stands the call that ended last before it began: the build tool starts one
 //!   when another ends. The time between them was spent outside of warpcc.
 //!
-//! To end earlier, a build has to do less of what is on this path, or get it done earlier.
+//! A build can only end earlier if something on this path takes less time or starts earlier.
 
 use std::collections::{BTreeMap, HashSet};
 use std::time::Duration;
@@ -69,7 +69,7 @@ pub enum SegmentKind {
     Task,
     /// warpcc's own work: nvcc's dry run, look-ups, outputs put in place, a direct hit.
     Warpcc,
-    /// A task could have run and did not, though nothing that is known held it up.
+    /// A task could have run and did not, for no known reason.
     Waiting,
     /// No call was running that the next one could have waited for.
     Outside,
@@ -300,7 +300,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Covers the time from `from` to what is covered already.
+    /// Covers the time from `from` to the start of the part that is already covered.
     fn cover(
         &mut self,
         from: Duration,

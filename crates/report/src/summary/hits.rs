@@ -25,7 +25,7 @@ pub struct Hits {
     pub not_stored: BTreeMap<String, usize>,
 }
 
-/// Some of all.
+/// A number of hits, and the number of look-ups.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Rate {
     /// Found.
@@ -71,7 +71,7 @@ pub struct MissReason {
     pub example: String,
 }
 
-/// One reason for plain nvcc.
+/// One reason why calls were bypassed.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Fallback {
     /// The option or text that was not understood.

@@ -24,7 +24,7 @@ pub struct Load {
     /// How long as many tasks ran as there are slots.
     #[serde(rename = "full_s", serialize_with = "crate::seconds::serialize")]
     pub full: Duration,
-    /// How long the build went on after that was so for the last time: it hung on single files.
+    /// How long the build went on after the slots were full for the last time: it waited for single files.
     #[serde(rename = "tail_s", serialize_with = "crate::seconds::serialize")]
     pub tail: Duration,
     /// The largest sum of peaks of tasks that ran at once, KiB.
@@ -77,7 +77,7 @@ pub(super) fn measure(build: &Build) -> Load {
             waited.total = waited.total.saturating_add(span.started - span.queued);
         }
         if task.ran() && !span.elapsed().is_zero() {
-            // Beyond a PiB it is no memory.
+            // More than a PiB cannot be a real amount of memory.
             let kib = i64::try_from(task.peak_kib.min(1 << 40)).unwrap_or(0);
             let event = |at, sign| Event {
                 at,

@@ -17,13 +17,13 @@ pub enum CacheCommand {
     Size,
     /// Remove everything in it
     Clear,
-    /// Remove the entries used longest ago, until the cache fits its limit
+    /// Remove the entries that were not used for the longest time, until the cache fits its limit
     Gc {
         /// Remove what other versions of warpcc left and this one does not read, and nothing else
         #[arg(long)]
         other_versions: bool,
     },
-    /// Check every entry against its checksum, and remove what is damaged
+    /// Check every entry against its checksum, and remove damaged ones
     Verify,
 }
 

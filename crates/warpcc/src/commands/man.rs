@@ -11,7 +11,7 @@ use super::output;
 /// `warpcc man`.
 #[derive(Debug, Args)]
 pub struct ManArgs {
-    /// Where to write them, such as ~/.local/share/man/man1; it is made when it is not there
+    /// Where to write them, such as ~/.local/share/man/man1; created if missing
     #[arg(value_name = "FOLDER")]
     folder: PathBuf,
 }

@@ -33,9 +33,9 @@ pub enum RemoteCommand {
     Ping(RemoteArgs),
     /// Show downloads, uploads and waiting uploads of each shared cache
     Stat(RemoteArgs),
-    /// Upload everything that waits; for the last step of a CI job
+    /// Upload all results that wait for it; for the last step of a CI job
     Upload(UploadArgs),
-    /// Make a pair of keys: one signs what is uploaded, the other checks what is taken
+    /// Make a pair of keys: one signs uploads, the other checks downloads
     Keygen(KeygenArgs),
 }
 

@@ -20,10 +20,10 @@ use start_file::{FileChange, StartFile};
 
 const SETUP_EXAMPLES: &str = "\
 Examples:
-  warpcc setup --shell --dry-run     what would change
+  warpcc setup --shell --dry-run     shows what would change
   warpcc setup --shell               nvcc means warpcc in new shells
-  warpcc setup --shell --undo        as before, to the byte
-  warpcc setup --ci github           a job's lines, to be copied
+  warpcc setup --shell --undo        restores the start file, byte for byte
+  warpcc setup --ci github           prints lines to copy into a job
 
 The lines go between two marker comments into the start file of your shell: .bashrc, .zshrc,
 config.fish, else .profile. A file that is a link or not yours is left alone.";
@@ -33,22 +33,22 @@ config.fish, else .profile. A file that is a link or not yours is left alone.";
 #[command(after_help = SETUP_EXAMPLES)]
 #[command(group = ArgGroup::new("what").required(true).args(["shell", "cmake", "pip", "ci"]))]
 pub struct SetupArgs {
-    /// Let nvcc mean warpcc in new shells, with a folder that comes first in PATH
+    /// Make nvcc mean warpcc in new shells, with a folder that comes first in PATH
     #[arg(long)]
     pub shell: bool,
-    /// Let CMake use warpcc in new shells, and print a preset for a project
+    /// Make CMake use warpcc in new shells, and print a preset for a project
     #[arg(long)]
     pub cmake: bool,
-    /// Let PyTorch's extensions use warpcc in new shells
+    /// Make builds of PyTorch extensions use warpcc in new shells
     #[arg(long)]
     pub pip: bool,
-    /// Print the lines of a CI job; nothing is changed
+    /// Print lines for a CI job, and change nothing
     #[arg(long, value_enum, value_name = "SYSTEM")]
     pub ci: Option<Ci>,
     /// Show what would change, and change nothing
     #[arg(long)]
     pub dry_run: bool,
-    /// Take back what it changed
+    /// Undo the change
     #[arg(long, conflicts_with = "ci")]
     pub undo: bool,
 }

@@ -28,10 +28,10 @@ If warpcc is removed, the folder's nvcc is the toolkit's own.";
 #[derive(Debug, Args)]
 #[command(after_help = SHIM_EXAMPLES)]
 pub struct ShimArgs {
-    /// The folder to make; one that was made before is brought up to date
+    /// The folder to make; if shim has made it before, it is updated
     #[arg(value_name = "FOLDER")]
     folder: PathBuf,
-    /// The nvcc whose toolkit it is to be, instead of the one in PATH
+    /// The nvcc of the toolkit to use, instead of the one in PATH
     #[arg(long, value_name = "FILE")]
     nvcc: Option<PathBuf>,
     /// Remove the folder

@@ -46,7 +46,7 @@ Exit code: 0 if all is as asked, 1 if not, 2 if a file could not be read or judg
 pub enum FatbinCommand {
     /// List the images in programs, libraries, objects, wheels and folders
     List(ListArgs),
-    /// Write images to files, decompressed
+    /// Write images to files, uncompressed
     Extract(ExtractArgs),
     /// Compare the kernels of two builds
     Diff(DiffArgs),
@@ -75,7 +75,7 @@ pub struct ListArgs {
     /// Write one line per image, or per kernel with --kernels (CSV)
     #[arg(long)]
     pub csv: bool,
-    /// Draw where the bytes are, per architecture and kernel
+    /// Draw how many bytes each architecture and kernel takes
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub svg: Option<PathBuf>,
     /// Write the same as an HTML page, with tables
@@ -104,10 +104,10 @@ pub struct ExtractArgs {
     /// The folder to write to; created if missing
     #[arg(short, long, value_name = "DIR", default_value = ".", value_hint = ValueHint::DirPath)]
     pub output: PathBuf,
-    /// Only this kind
+    /// Only images of this kind
     #[arg(long)]
     pub kind: Option<WantedKind>,
-    /// Only for this architecture, such as sm_90a
+    /// Only images for this architecture, such as sm_90a
     #[arg(long, value_name = "ARCH")]
     pub arch: Option<warpcc_fatbin::Arch>,
     /// Overwrite existing files
@@ -119,13 +119,13 @@ pub struct ExtractArgs {
 #[derive(Debug, Args)]
 #[command(after_help = DIFF_EXAMPLES)]
 pub struct DiffArgs {
-    /// Before
+    /// The build before the change
     #[arg(value_name = "A", value_hint = ValueHint::AnyPath)]
     pub before: PathBuf,
-    /// After
+    /// The build after the change
     #[arg(value_name = "B", value_hint = ValueHint::AnyPath)]
     pub after: PathBuf,
-    /// Only for this architecture, such as sm_90a
+    /// Only images for this architecture, such as sm_90a
     #[arg(long, value_name = "ARCH")]
     pub arch: Option<warpcc_fatbin::Arch>,
     /// Write JSON
@@ -158,14 +158,14 @@ pub struct CheckArgs {
     /// What to check
     #[arg(required = true, value_name = "FILE", value_hint = ValueHint::AnyPath)]
     pub files: Vec<PathBuf>,
-    /// It must run on these, by JIT if need be: sm_90, or next for the next generation
+    /// The GPUs it must run on, if need be compiled at start (JIT): sm_90, or next for the next generation
     #[arg(long, value_name = "GPU", value_delimiter = ',')]
     #[arg(required_unless_present = "native")]
     pub gpu: Vec<Gpu>,
-    /// It must run on these without JIT
+    /// The GPUs it must run on without JIT
     #[arg(long, value_name = "GPU", value_delimiter = ',')]
     pub native: Vec<Gpu>,
-    /// The driver's CUDA version, as nvidia-smi shows it; else one that knows every PTX
+    /// The driver's CUDA version, as nvidia-smi shows it; by default, a driver that knows all PTX
     #[arg(long, value_name = "VERSION")]
     pub driver: Option<DriverVersion>,
     /// As with CUDA_FORCE_PTX_JIT=1

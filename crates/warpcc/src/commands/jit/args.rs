@@ -11,22 +11,22 @@ Examples:
   warpcc jit advise ./app libkernels.so --gpu sm_90
   warpcc jit advise site-packages/torch --gpu sm_100 --driver 13.0 --json
 
-With a toolkit, its ptxas measures; without one the figures are estimates, and say so. The
-environment is that of this call: run it where the program will run.
+With a toolkit, ptxas measures the time; without one the figures are estimates, and are marked so.
+The driver's variables are read from this environment: run it where the program will run.
 
 Exit code: 0 if nothing is compiled, or all of it is kept; 1 if there is something to fix; 2 if a
-file could not be read whole.";
+file could not be read completely.";
 
 const WARM_EXAMPLES: &str = "\
 Examples:
   warpcc jit warm ./app libkernels.so
-  CUDA_CACHE_PATH=/opt/cuda-cache warpcc jit warm ./app     when an image is built
+  CUDA_CACHE_PATH=/opt/cuda-cache warpcc jit warm ./app     while an image is built
 
-Every module that this GPU's driver would compile is loaded, twice, in fresh processes, and once
-more with compiling switched off, which only what is kept survives.
+warm loads every module that the driver would compile for this GPU, twice, in new processes. Then
+it loads them once more with compiling switched off, so that only results in the cache load.
 
-Exit code: 0 if all is kept; 1 if something is not; 2 without a GPU, or if a file could not be read
-whole.";
+Exit code: 0 if everything is kept; 1 if something is not; 2 without a GPU, or if a file could not
+be read completely.";
 
 const CACHE_EXAMPLES: &str = "\
 Exit code: 0; 1 if there is something to fix; 2 if it could not be cleared.";
@@ -35,17 +35,17 @@ const PROVE_EXAMPLES: &str = "\
 Examples:
   warpcc jit prove ./app                      each PTX for its own architecture and the newest
   warpcc jit prove lib.so --gpu sm_90,sm_100
-  warpcc jit prove ./app --load               also by this machine's driver
+  warpcc jit prove ./app --load               also with this machine's driver
 
 Exit code: 0 if every PTX was assembled; 1 if one was refused, or there is none; 2 if something
-could not be tried.";
+could not be tested.";
 
 /// The commands of `warpcc jit`.
 #[derive(Debug, Subcommand)]
 pub enum JitCommand {
-    /// Say what the first start on a GPU compiles, what that costs, and whether it is kept
+    /// Say what the first start on a GPU compiles, how long that takes, and whether the driver keeps it
     Advise(AdviseArgs),
-    /// Have the driver compile everything now, and check that it is kept
+    /// Let the driver compile everything now, and check that it keeps the results
     Warm(WarmArgs),
     /// Show the driver's cache: where it is, and how full
     Cache(CacheArgs),
@@ -75,13 +75,13 @@ pub struct AdviseArgs {
     /// Programs and libraries; folders and wheels are searched
     #[arg(required = true, value_name = "FILE", value_hint = ValueHint::AnyPath)]
     pub files: Vec<PathBuf>,
-    /// The GPUs it will run on: sm_90, or next for the next generation
+    /// The GPUs that it will run on: sm_90, or next for the next generation
     #[arg(long, value_name = "GPU", value_delimiter = ',', required = true)]
     pub gpu: Vec<Gpu>,
-    /// The driver's CUDA version, as nvidia-smi shows it; else one that knows every PTX
+    /// The driver's CUDA version, as nvidia-smi shows it; by default, a driver that knows all PTX
     #[arg(long, value_name = "VERSION")]
     pub driver: Option<DriverVersion>,
-    /// Estimate, even if a ptxas could measure
+    /// Estimate, even if there is a ptxas that could measure
     #[arg(long)]
     pub estimate: bool,
     /// The assembler.
@@ -118,7 +118,7 @@ pub struct WarmArgs {
 #[derive(Debug, Args)]
 #[command(after_help = CACHE_EXAMPLES)]
 pub struct CacheArgs {
-    /// Remove what the driver keeps there, and nothing else
+    /// Remove the driver's files there, and nothing else
     #[arg(long)]
     pub clear: bool,
     /// Write JSON
@@ -133,13 +133,13 @@ pub struct ProveArgs {
     /// Programs and libraries; folders and wheels are searched
     #[arg(required = true, value_name = "FILE", value_hint = ValueHint::AnyPath)]
     pub files: Vec<PathBuf>,
-    /// Assemble for these; else for each PTX's own and the newest that ptxas knows
+    /// Assemble for these; by default for the PTX's own architecture and the newest that ptxas knows
     #[arg(long, value_name = "GPU", value_delimiter = ',')]
     pub gpu: Vec<Gpu>,
     /// Also compile them with this machine's driver
     #[arg(long)]
     pub load: bool,
-    /// Which GPU for that, as the driver counts them
+    /// Which GPU --load uses, as the driver counts them
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub device: u32,
     /// The assembler.

@@ -7,21 +7,21 @@ use clap::{Args, ValueHint};
 const REPORT_EXAMPLES: &str = "\
 Examples:
   warpcc report                      the last build, in short
-  warpcc report -o build.html        all of it, as one HTML page
+  warpcc report -o build.html        everything, as one HTML page
   warpcc report --list               the remembered builds
   warpcc report --build ninja-0123456789 --trace trace.json
                                      open it in ui.perfetto.dev
 
-A build is what one ninja, make, cmake or pip started, or what WARPCC_BUILD_ID names.";
+A build is all calls that one ninja, make, cmake or pip started, or that have one WARPCC_BUILD_ID.";
 
 /// `warpcc report`.
 #[derive(Debug, Args)]
 #[command(after_help = REPORT_EXAMPLES)]
 pub struct ReportArgs {
-    /// The last build (the default)
+    /// Report the last build (the default)
     #[arg(long, conflicts_with_all = ["build", "list"])]
     pub last: bool,
-    /// This build
+    /// Report the build with this ID
     #[arg(long, value_name = "ID", conflicts_with = "list")]
     pub build: Option<String>,
     /// List the remembered builds, newest first

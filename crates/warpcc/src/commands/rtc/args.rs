@@ -10,28 +10,28 @@ Examples:
   warpcc rtc compile scale.cu --name 'scale<float>' --arch sm_90 -o scale.cubin
   warpcc rtc compile scale.cu --name scale --arch compute_90 -D N=4 -I include
 
-Kernels and their names in the image are printed, one per line. No GPU is needed.
+It prints the kernels with their names in the image, one per line. It needs no GPU.
 
-Exit code: 0; 1 if it does not compile; 2 if it could not be tried.";
+Exit code: 0; 1 if the kernel does not compile; 2 if compiling could not be tried.";
 
 const WARM_EXAMPLES: &str = "\
 Examples:
   warpcc rtc warm kernels.toml
-  WARPCC_RTC_CACHE=/opt/kernels warpcc rtc warm kernels.toml    when an image is built
-  WARPCC_RTC_RECORD=$PWD/recorded.toml python app.py          what it asks for
+  WARPCC_RTC_CACHE=/opt/kernels warpcc rtc warm kernels.toml    while an image is built
+  WARPCC_RTC_RECORD=$PWD/recorded.toml python app.py          records what it asks for
   warpcc rtc warm recorded.toml --arch sm_80 --arch sm_90
 
 docs/rtc.md describes the manifest.
 
-Exit code: 0 if every kernel is kept; 1 if one does not compile, or cannot be kept; 2 if it could
-not be tried.";
+Exit code: 0 if every kernel is kept; 1 if one does not compile, or cannot be kept; 2 if compiling
+could not be tried.";
 
 /// The commands of `warpcc rtc`.
 #[derive(Debug, Subcommand)]
 pub enum RtcCommand {
-    /// Compile a kernel as a program would at run time, through its cache
+    /// Compile a kernel through the cache, as a program would at run time
     Compile(CompileArgs),
-    /// Compile all kernels of a manifest, so that programs find them and compile nothing
+    /// Compile all kernels of a manifest, so that programs find them in the cache
     Warm(WarmArgs),
 }
 
@@ -42,9 +42,9 @@ pub struct CompileArgs {
     /// The kernel's source
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub file: PathBuf,
-    /// A kernel as C++ calls it; once for each.
+    /// A kernel by its name in C++; give the option once for each.
     #[arg(
-        help = "A kernel as C++ calls it, such as scale<float>; once for each",
+        help = "A kernel by its name in C++, such as scale<float>; give the option once for each",
         long = "name",
         value_name = "KERNEL",
         required = true
@@ -79,7 +79,7 @@ pub struct WarmArgs {
     /// What to compile (TOML)
     #[arg(value_name = "MANIFEST", value_hint = ValueHint::FilePath)]
     pub manifest: PathBuf,
-    /// Compile for this, instead of the manifest's targets and the GPUs that it was recorded on
+    /// Compile for this target, instead of the manifest's targets and the recorded GPUs
     #[arg(long, value_name = "TARGET")]
     pub arch: Vec<Target>,
     #[command(flatten)]
@@ -89,7 +89,7 @@ pub struct WarmArgs {
 /// Options of both commands: the compiler, and the form of the output.
 #[derive(Debug, Args)]
 pub struct WithArgs {
-    /// The NVRTC to use, a file or its folder; by default the one a program would find here
+    /// The NVRTC to use, a file or its folder; by default the one that a program would find here
     #[arg(long, value_name = "PATH", value_hint = ValueHint::AnyPath)]
     pub nvrtc: Option<PathBuf>,
     /// Write JSON
