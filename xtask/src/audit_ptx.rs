@@ -59,7 +59,8 @@ pub struct Options {
 /// Runs the audit.
 pub fn main(options: &Options) -> Result<()> {
     fs::create_dir_all(&options.out)?;
-    let nvcc = options.nvcc.canonicalize().context("no nvcc there")?;
+    let nvcc = options.nvcc.canonicalize();
+    let nvcc = nvcc.with_context(|| format!("failed to find {}", options.nvcc.display()))?;
     let listed = match &options.files {
         Some(list) => real_files::read_list(list)?,
         None => Vec::new(),

@@ -62,7 +62,7 @@ pub fn main(options: &Options) -> Result<()> {
         let root = match roots::get(system) {
             Ok(root) => root,
             Err(error) => {
-                println!("{system}: passed over, no root of it can be had here: {error:#}");
+                println!("{system}: skipped, because no root of it could be made: {error:#}");
                 continue;
             }
         };
@@ -116,7 +116,7 @@ fn script(page: &Page, section: &str) -> Result<String> {
             script.replace(&format!("# @{name}@\n"), commands)
         });
     match filled.lines().find(|line| line.starts_with("# @")) {
-        Some(line) => bail!("xtask/dist/try.sh wants `{line}`, which nothing fills"),
+        Some(line) => bail!("xtask/dist/try.sh has the placeholder `{line}`, for which there is no command"),
         None => Ok(filled),
     }
 }

@@ -105,7 +105,7 @@ pub fn main(options: &Options) -> Result<()> {
         page::write(&rows::load()?)?;
     }
     if differing > 0 {
-        bail!("{differing} rows have calls that are not as nvcc's");
+        bail!("{differing} rows have calls with other results than nvcc's");
     }
     Ok(())
 }
@@ -132,7 +132,7 @@ fn one(options: &Options, warpcc: &Path, toolkit: &Toolkit, host: &Host) -> Resu
         && is_kept
         && !options.again
     {
-        println!("{names}: known");
+        println!("{names}: tried before");
         return Ok(row.differences.is_empty());
     }
     let top = toolkit.install()?;
@@ -177,7 +177,7 @@ fn chosen<'a, T>(all: &'a [T], names: &[String], name: fn(&T) -> &str) -> Result
         let found = all.iter().find(|one| name(one) == wanted);
         found.with_context(|| {
             let known: Vec<&str> = all.iter().map(name).collect();
-            format!("`{wanted}` is none of {}", known.join(", "))
+            format!("there is no `{wanted}`; the names are {}", known.join(", "))
         })
     };
     names.iter().map(find).collect()

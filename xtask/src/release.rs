@@ -47,7 +47,7 @@ pub struct Options {
 pub fn main(options: &Options) -> Result<()> {
     let version = metadata::version()?;
     let commit =
-        metadata::commit().context("a release is made of a commit, and there is no git")?;
+        metadata::commit().context("a release is made from a commit, but this is not a git checkout")?;
     if !options.dry_run {
         ready(&commit, options)?;
     }

@@ -32,7 +32,7 @@ pub fn main(asked: &[String]) -> Result<()> {
         }
     }
     if !wrong.is_empty() {
-        bail!("not as nvcc builds them: {}", wrong.join(", "));
+        bail!("outputs differ from those of nvcc: {}", wrong.join(", "));
     }
     Ok(())
 }

@@ -51,7 +51,7 @@ pub fn chosen(names: &[String]) -> Result<Vec<Contender>> {
         .find(|name| ALL.iter().all(|one| one.name() != **name))
     {
         let known = ALL.map(|contender| contender.name()).join(", ");
-        bail!("nobody is called {unknown}; there are: {known}");
+        bail!("there is no contender `{unknown}`; the names are: {known}");
     }
     let asked = |one: &Contender| names.is_empty() || names.iter().any(|name| name == one.name());
     Ok(ALL

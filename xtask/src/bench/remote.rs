@@ -215,7 +215,7 @@ pub fn main(options: &Options, nvcc: &Path) -> Result<()> {
     let mut all: Vec<(String, Vec<Cost>)> = Vec::new();
     let mut note = |name: &str, cost: Cost| {
         eprintln!(
-            "{name}: {:.3} s, {:.3} s of a processor",
+            "{name}: {:.3} s, {:.3} s CPU",
             cost.wall,
             cost.cpu()
         );

@@ -162,7 +162,7 @@ pub fn wait_for(port: u16) -> Result<()> {
     while TcpStream::connect(("127.0.0.1", port)).is_err() {
         ensure!(
             patience.elapsed() < Duration::from_secs(60),
-            "nobody listens on port {port}"
+            "no server listens on port {port}"
         );
         std::thread::sleep(Duration::from_millis(20));
     }

@@ -17,7 +17,7 @@ pub fn check(file: &Path, oldest: Glibc) -> Result<Glibc> {
     let newest = newest(&text);
     if newest > oldest {
         bail!(
-            "{} asks for glibc {}.{}, and {}.{} is the oldest that it is to run with",
+            "{} needs glibc {}.{}, but has to run with {}.{}",
             file.display(),
             newest.0,
             newest.1,

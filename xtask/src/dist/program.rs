@@ -242,9 +242,9 @@ fn check_size(name: &str, bytes: u64) -> Result<()> {
     match LARGEST.into_iter().find(|(program, _)| *program == name) {
         Some((_, largest)) if bytes <= largest => Ok(()),
         Some((_, largest)) => bail!(
-            "{name} has {bytes} bytes and may have {largest}: docs/design/size.md says where they are"
+            "{name} has {bytes} bytes, more than the {largest} that are allowed: docs/design/size.md says what takes them"
         ),
-        None => bail!("nobody says how large {name} may be"),
+        None => bail!("there is no size limit for {name}: add one next to that of warpcc"),
     }
 }
 

@@ -36,7 +36,7 @@ pub fn refused() -> Option<String> {
 /// The root of a release, made unless it is there.
 pub fn get(system: &str) -> Result<PathBuf> {
     if system.contains('/') || system.starts_with('.') {
-        bail!("`{system}` is no name of a release");
+        bail!("`{system}` is not the name of a Debian release");
     }
     let roots = repo::roots_dir();
     fs::create_dir_all(&roots).with_context(|| format!("failed to create {}", roots.display()))?;

@@ -86,7 +86,7 @@ fn build(revision: &str) -> Result<PathBuf> {
     };
     let commit = format!("{revision}^{{commit}}");
     let commit = process::output(git().args(["rev-parse", "--verify", "--quiet", &commit]))
-        .with_context(|| format!("`{revision}` is no folder, no file and no commit"))?;
+        .with_context(|| format!("`{revision}` is neither a folder, a file nor a commit"))?;
     let home = repo::target_dir().join("previous").join(commit.trim());
     let (tree, target) = (home.join("tree"), home.join("target"));
     let program = target.join("release/warpcc");

@@ -104,7 +104,7 @@ pub fn bite(options: &Options, warpcc: &Path) -> Result<()> {
         }
     }
     if !missed.is_empty() {
-        bail!("nothing wrong was found without {}", missed.join(", "));
+        bail!("soak found no wrong result without {}", missed.join(", "));
     }
     Ok(())
 }

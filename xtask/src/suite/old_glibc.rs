@@ -27,7 +27,7 @@ pub fn install() -> Result<()> {
         return Ok(());
     }
     if let Err(error) = OLD.install(unpack) {
-        println!("no old C library, so its test is passed over: {error:#}");
+        println!("the test with an old C library is skipped, because there is none: {error:#}");
     }
     Ok(())
 }

@@ -122,7 +122,7 @@ fn proof(build: &mut Build) -> Result<()> {
     build.ninja("one header edited", &Expected::built(1))?;
     ensure!(
         build.outputs()? != first,
-        "{NARROW} was edited, and no object is another"
+        "{NARROW} was edited, but no object has changed"
     );
     build.compare_with_nvcc("edited", &one)?;
     build.replace(NARROW, "BLOCK_SIZE 128", "BLOCK_SIZE 256")?;
@@ -300,7 +300,7 @@ impl Build {
         for (name, bytes) in expected {
             ensure!(
                 found.get(name) == Some(bytes),
-                "{name} in {} is not what it was",
+                "{name} in {} has changed",
                 self.dir.display()
             );
         }

@@ -79,7 +79,7 @@ pub fn compare(workload: &Workload, nvcc: &Path, warpcc: &Path) -> Result<()> {
     for name in cold.outputs.keys().chain(warm.outputs.keys()) {
         if !reference.outputs.contains_key(name) {
             wrong += 1;
-            println!("  {name:<40} NOT OF NVCC");
+            println!("  {name:<40} NOT MADE BY NVCC");
         }
     }
     if wrong > 0 {
