@@ -28,6 +28,7 @@ mod own_name;
 mod parent_death;
 pub mod pieces;
 mod placement;
+mod precompiled;
 pub mod prefix_map;
 mod private_names;
 pub mod process;

@@ -237,6 +237,8 @@ impl<'k> Reader<'k> {
         image.makes.remove(path.as_os_str());
         let is_known = image.known;
         if access == Access::Looked && is_known {
+            let looked = &mut self.observed.looked_by_known;
+            looked.entry(path.clone()).or_insert(identity);
             self.found(path, true);
             return;
         }

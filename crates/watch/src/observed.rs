@@ -44,6 +44,8 @@ pub struct Observed {
     /// Regular files at which programs looked for which `known` did not hold, with the result. It contains size and time of
     /// the last change; a caller of `statx` gets no more.
     pub looked: BTreeMap<PathText, Identity>,
+    /// The same for programs for which `known` held.
+    pub looked_by_known: BTreeMap<PathText, Identity>,
     /// Links that were read, with their texts.
     pub links: BTreeMap<PathText, PathBuf>,
     /// Paths that were resolved, with the result.

@@ -195,6 +195,7 @@ fn a_stat_counts_unless_the_program_is_known() {
     assert!(seen.asked_directory.contains(Path::new(FIRST)));
     let known = read_log(&log, Path::new(FIRST), &|_| true).unwrap();
     assert!(known.looked.is_empty());
+    assert_eq!(known.looked_by_known[OsStr::new("notes")].size, 3);
     assert!(known.found.contains(OsStr::new("notes")));
 }
 

@@ -12,6 +12,7 @@ use warpcc_watch::{Identity, Observed, PathText};
 use super::Seen;
 use crate::conditions;
 use crate::other_writes::{devices_written, is_harmless_device, is_plain, side_effect};
+use crate::precompiled;
 use crate::private_names;
 use crate::room;
 use crate::scene::Scene;
@@ -51,8 +52,14 @@ impl Seen {
             // An opened file counts by its content.
             let opened = observed.read.contains_key(path) || observed.libraries.contains_key(path);
             if foreign(path) && !opened {
-                let text = Fact::size_and_time(told.size, told.mtime_ns);
-                seen.facts.insert((path.clone(), Fact::SizeAndTime), text);
+                seen.size_and_time(path, told);
+            }
+        }
+        if precompiled::is_read(&observed, scene.directory) {
+            // One that was opened counts with both.
+            let compared = observed.looked_by_known.iter();
+            for (path, told) in compared.filter(|(path, _)| foreign(path)) {
+                seen.size_and_time(path, told);
             }
         }
         for (path, identity) in &observed.libraries {
@@ -92,6 +99,11 @@ impl Seen {
             seen.found.remove(OsStr::new("."));
         }
         seen
+    }
+
+    fn size_and_time(&mut self, path: &PathText, told: &Identity) {
+        let text = Fact::size_and_time(told.size, told.mtime_ns);
+        self.facts.insert((path.clone(), Fact::SizeAndTime), text);
     }
 
     /// Adds the programs that ran, and those that may be run.

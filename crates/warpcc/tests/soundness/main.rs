@@ -19,6 +19,7 @@ mod lines;
 mod observed;
 mod options;
 mod outputs;
+mod precompiled;
 mod reads;
 mod search;
 mod side_files;
