@@ -7,6 +7,7 @@ use std::time::{Instant, SystemTime};
 use warpcc_cache::KeyVariants;
 use warpcc_plan::assumed::Expected;
 use warpcc_plan::{FileId, Step, Tool};
+use warpcc_watch::PathText;
 
 use crate::asked_history;
 use crate::context::RunContext;
@@ -200,13 +201,14 @@ fn finish_early_stub(run: &RunContext<'_>, index: usize, step: &Step) -> io::Res
 
 /// The times of the files that `step` looked at to write their times into its result.
 fn times(run: &RunContext<'_>, step: &Step, seen: &Seen) -> Vec<u8> {
-    if !step.has_debug_information() {
-        return Vec::new();
-    }
     match step.tool {
-        // ptxas of 13.0 looks at every file that a .file directive names.
-        Tool::Ptxas => mtimes::of_files(&seen.found, run.options.directory),
-        Tool::Cicc => {
+        // Of 13.0, ptxas looks at every file that a .file directive names, and nvlink at those that LTO code names. They
+        // open none of them.
+        Tool::Ptxas | Tool::Nvlink => {
+            let unopened = |path: &&PathText| !seen.read.contains_key(path.as_os_str());
+            mtimes::of_files(seen.found.iter().filter(unopened), run.options.directory)
+        }
+        Tool::Cicc if step.has_debug_information() => {
             let ptx = step.writes.iter().map(|&id| run.artifacts.path(id));
             let ptx = ptx.filter(|path| path.extension().is_some_and(|e| e == "ptx"));
             ptx.filter_map(|path| fs::read(path).ok())

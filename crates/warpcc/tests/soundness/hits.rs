@@ -47,6 +47,33 @@ fn touched_source_whose_time_is_in_the_line_table() {
     }
 }
 
+/// With LTO, nvlink makes the line table, and asks for the times when it links: the objects may be old.
+#[test]
+fn touched_source_whose_time_is_in_a_linked_line_table() {
+    for toolkit in crate::space::Toolkit::all() {
+        let space = TestSpace::with_toolkit("touched-dlto", small(toolkit));
+        space.write(
+            "a.h",
+            "#define VALUE g(*x)\ninline __device__ int g(int x) { return x + 1; }\n",
+        );
+        space.write(
+            "case.cu",
+            "#include \"a.h\"\n__global__ void k(int *x) { *x = VALUE; }\n",
+        );
+        space.build("-dc case.cu -o case.o -gencode arch=compute_90,code=lto_90 -lineinfo");
+        for more in ["-lineinfo", ""] {
+            let line = &format!("-dlink case.o -o linked.o -arch=sm_90 -dlto {more}");
+            space.agree(line);
+            for name in ["a.h", "case.cu"] {
+                space.set_old(name);
+                space.agree(line);
+                space.touch(name);
+                space.agree(line);
+            }
+        }
+    }
+}
+
 #[test]
 fn unrelated_file_appears() {
     let space = space("unrelated");
