@@ -153,7 +153,7 @@ fn filter_dependencies(
     }
     let texts: Vec<&[u8]> = texts.iter().map(Vec::as_slice).collect();
     let rule = depfile::rule(rule, &texts);
-    let rule = rule.ok_or_else(|| io::Error::other(depfile::QUOTED_NAME))?;
+    let rule = rule.map_err(io::Error::other)?;
     for &id in &step.writes {
         fs::write(run.artifacts.path(id), &rule)?;
         run.artifacts.written(id);

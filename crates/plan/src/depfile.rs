@@ -12,6 +12,10 @@ use memchr::memmem;
 /// Why a call is bypassed whose dependency file would have such a name.
 pub const QUOTED_NAME: &str = "a quote or a backslash in a name of the dependency file";
 
+/// Why a call is bypassed whose preprocessed text has no line markers, such as with gcc's `-P` in an options file. nvcc has
+/// the source's name from elsewhere.
+pub const NO_MARKER: &str = "a preprocessed text that does not name its source";
+
 /// A file that a line marker names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Marker<'a> {
@@ -120,10 +124,17 @@ pub struct Rule {
     pub phony: bool,
 }
 
-/// The dependency file for the preprocessed `texts`, in the plan's order. `None` if a name has a quote or a backslash: nvcc
-/// reads the markers of such names by rules of its own, and adds names that no file has (seen on 13.5).
-pub fn rule(rule: &Rule, texts: &[&[u8]]) -> Option<Vec<u8>> {
+/// The dependency file for the preprocessed `texts`, in the plan's order.
+///
+/// # Errors
+/// A name has a quote or a backslash: nvcc reads the markers of such names by rules of its own, and adds names that no file
+/// has (seen on 13.5). Or a text does not begin with a marker.
+pub fn rule(rule: &Rule, texts: &[&[u8]]) -> Result<Vec<u8>, &'static str> {
     let mut is_plain = true;
+    let has_marker = |text: &&[u8]| parse_marker(text).is_some();
+    if !texts.iter().all(has_marker) {
+        return Err(NO_MARKER);
+    }
     let mut source: Option<Vec<u8>> = None;
     let mut headers: Vec<Vec<u8>> = Vec::new();
     let mut seen: HashSet<Vec<u8>> = HashSet::new();
@@ -168,7 +179,7 @@ pub fn rule(rule: &Rule, texts: &[&[u8]]) -> Option<Vec<u8>> {
             out.extend_from_slice(b":\n");
         }
     }
-    is_plain.then_some(out)
+    is_plain.then_some(out).ok_or(QUOTED_NAME)
 }
 
 /// clang enters `<built-in>` and `<command line>`. nvcc lists no such name.
@@ -188,7 +199,7 @@ fn object_of(source: &[u8], folder: Option<&str>) -> Vec<u8> {
 mod tests {
     use super::*;
 
-    fn text(rule: Option<Vec<u8>>) -> String {
+    fn text(rule: Result<Vec<u8>, &str>) -> String {
         String::from_utf8_lossy(&rule.expect("plain names")).into_owned()
     }
 
@@ -250,7 +261,17 @@ mod tests {
     fn names_with_quotes_and_backslashes_are_nvccs() {
         for name in [r#"d\"/e.cu"#, r"d\\/e.cu"] {
             let marker = format!("# 1 \"{name}\"\n");
-            assert_eq!(rule(&Rule::default(), &[marker.as_bytes()]), None);
+            assert_eq!(
+                rule(&Rule::default(), &[marker.as_bytes()]),
+                Err(QUOTED_NAME)
+            );
+        }
+    }
+
+    #[test]
+    fn a_text_that_does_not_name_its_source_is_nvccs() {
+        for other in [&b""[..], b"int x;\n# 1 \"h.h\" 1\n", b"#line 1 \"m.cu\"\n"] {
+            assert_eq!(rule(&Rule::default(), &[TEXT, other]), Err(NO_MARKER));
         }
     }
 

@@ -3,15 +3,14 @@
 use warpcc_engine::prefix_map::NO_PREFIX_MAP;
 use warpcc_engine::{compiler_cache, process, room};
 use warpcc_plan::Unsupported;
-use warpcc_plan::depfile::QUOTED_NAME;
+use warpcc_plan::depfile::{NO_MARKER, QUOTED_NAME};
 
 /// The reason that is counted for a run that ended with this message.
 pub(super) fn counted_reason(message: String) -> Unsupported {
-    if message.ends_with(NO_PREFIX_MAP) {
-        return Unsupported::new(NO_PREFIX_MAP, "");
-    }
-    if message.ends_with(QUOTED_NAME) {
-        return Unsupported::new(QUOTED_NAME, "");
+    for reason in [NO_PREFIX_MAP, QUOTED_NAME, NO_MARKER] {
+        if message.ends_with(reason) {
+            return Unsupported::new(reason, "");
+        }
     }
     if message.contains(process::HUNG) {
         return hung_step(message);

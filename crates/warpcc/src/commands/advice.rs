@@ -19,6 +19,10 @@ const TABLE: &[(&str, &str)] = &[
         "a folder or a header without such a character in its name",
     ),
     (
+        "a preprocessed text that does not name its source",
+        "leave out the host compiler's option that drops line markers, such as `-P`",
+    ),
+    (
         "a quote or a backslash in flags",
         "put the value on the command line or into a header",
     ),

@@ -6,7 +6,7 @@ use std::fs::File;
 use std::os::unix::ffi::OsStrExt;
 use std::process::Stdio;
 
-use warpcc_plan::depfile::QUOTED_NAME;
+use warpcc_plan::depfile::{NO_MARKER, QUOTED_NAME};
 
 use crate::space::{Program, Snapshot, TestSpace, finish};
 use crate::{KERNEL, ONE, warm};
@@ -125,6 +125,24 @@ fn a_quote_in_a_dependency_file() {
         built.stats
     );
     assert_eq!(space.read("case.d"), wanted);
+}
+
+/// nvcc names the source in the rule, wherever the compiler got an option from that leaves markers out.
+#[test]
+fn a_dependency_file_of_a_text_without_markers() {
+    let space = space("no-markers");
+    space.write("case.cu", &format!("#define VALUE 1\n{KERNEL}"));
+    for option in ["-P", "-MM"] {
+        space.write("options", option);
+        let line = &format!("{ONE} -MD -MF case.d -Xcompiler @options");
+        let nvccs = space.run(&Program::Nvcc, &space.words(line));
+        let wanted = space.read("case.d");
+        space.remove("case.d");
+        let (ours, _, stats) = space.observe(&Program::Launcher, &space.words(line));
+        assert_eq!(ours.code, nvccs.code, "{option}: {}", ours.stderr_text());
+        assert!(stats.reasons.contains_key(NO_MARKER), "{option}: {stats:?}");
+        assert_eq!(space.read("case.d"), wanted, "{option}");
+    }
 }
 
 #[test]
