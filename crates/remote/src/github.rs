@@ -129,14 +129,21 @@ impl Github {
             .await
     }
 
-    /// A bundle with other bytes than an index says is read no more, and what it had is uploaded again.
+    /// A bundle with other bytes than an index says is read no more, and what it had is uploaded again. A service that fails
+    /// says nothing of the bundle.
     fn judge<T>(&self, place: &Place, done: Result<T, RemoteError>) -> Result<T, RemoteError> {
-        if let (Err(RemoteError::WrongBytes { .. } | RemoteError::Answer { .. }), Some(parts)) =
-            (&done, &self.parts)
-        {
+        if let (Err(RemoteError::WrongBytes { .. }), Some(parts)) = (&done, &self.parts) {
             parts.give_up(place.bundle);
         }
         done
+    }
+
+    /// The error for a bundle that is not what an index says. It is read no more.
+    fn lie(&self, place: &Place, why: &str) -> RemoteError {
+        if let Some(parts) = &self.parts {
+            parts.give_up(place.bundle);
+        }
+        self.service.odd(why)
     }
 
     async fn get_blob(&self, digest: &Digest, out: impl Write + Send) -> Result<bool, RemoteError> {
@@ -147,8 +154,7 @@ impl Github {
         };
         // zstd makes nothing much longer than it was.
         if place.packed > digest.size.saturating_add(digest.size / 64 + 4096) {
-            let lie = self.service.odd("an index with a blob that is too long");
-            return self.judge(&place, Err(lie));
+            return Err(self.lie(&place, "an index with a blob that is too long"));
         }
         let reading = async {
             let mut download = Download::new(self.service.server(), digest, true, out)?;
@@ -193,7 +199,7 @@ impl Backend for Github {
             return Ok(None);
         };
         if place.packed > LARGEST_RESULT as u64 {
-            return self.judge(&place, Err(self.service.odd(TOO_LARGE)));
+            return Err(self.lie(&place, TOO_LARGE));
         }
         let mut bytes = Vec::new();
         let take = |piece: &[u8]| {
@@ -204,11 +210,8 @@ impl Backend for Github {
             return Ok(None);
         }
         let decoded = ActionResult::decode(&bytes[..]);
-        let odd = |_| {
-            self.service
-                .odd("a result that is not an ActionResult message")
-        };
-        self.judge(&place, decoded.map(Some).map_err(odd))
+        let lie = |_| self.lie(&place, "a result that is not an ActionResult message");
+        decoded.map(Some).map_err(lie)
     }
 
     async fn put_result(&self, key: &Key, result: &ActionResult) -> Result<(), RemoteError> {

@@ -28,6 +28,7 @@ STATE = {
     "ranges": True,
     "calls_fail": False,  # 500 to each call.
     "blobs_fail": False,  # The same to each signed address.
+    "failing_gets": [],  # The same to these, by number.
     "read_only": False,  # As for a pull request of a fork.
     "blobs_wait": 0,  # Seconds before each blob.
 }
@@ -197,8 +198,10 @@ class Handler(BaseHTTPRequestHandler):
         query = parse_qs(url.query)
         with LOCK:
             COUNTS[kind] += 1
+            number = COUNTS[kind]
         time.sleep(STATE["blobs_wait"])
-        if STATE["blobs_fail"]:
+        failing = kind == "get" and number in STATE["failing_gets"]
+        if STATE["blobs_fail"] or failing:
             self.answer(500)
         elif float(query["until"][0]) < time.time() or query["sig"] != ["secret"]:
             self.answer(403, b"<Code>AuthenticationFailed</Code>")

@@ -85,6 +85,7 @@ impl Github {
     }
 
     /// The index of the bundle of this number. One that is damaged has nothing, and is asked for no more: it will never change.
+    /// Where the service fails, nothing is known of the bundle, so that later readers look at it.
     async fn index_at(&self, parts: &Parts, number: u32, url: &Url) -> Result<Index, RemoteError> {
         let nothing = |bundle: Bundle| Index::of([bundle].into(), BTreeMap::new());
         let begins = beginning::fetch(&self.service, url).await?;
@@ -102,7 +103,11 @@ impl Github {
         let span = (begins.index, begins.length);
         match parts.read(&self.service, (bundle, &name), span, take).await {
             // It is shorter than it says.
-            Ok(false) | Err(RemoteError::Answer { .. }) => Ok(nothing(bundle)),
+            Ok(false) => Ok(nothing(bundle)),
+            Err(RemoteError::Answer { .. }) => Ok(match parts.is_gone(bundle) {
+                true => nothing(bundle),
+                false => Index::default(),
+            }),
             Ok(true) => {
                 let index = archive::unpack_index(&packed, bundle);
                 Ok(index.unwrap_or_else(|| nothing(bundle)))

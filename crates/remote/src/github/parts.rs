@@ -198,6 +198,7 @@ impl Parts {
             return Ok(None);
         }
         if number >= MOST_PARTS as u64 {
+            self.give_up(bundle);
             return Err(service.odd("a bundle that is too long"));
         }
         let _turn = self.turn(service, (bundle.0 ^ number) % LOCKS).await?;
@@ -303,6 +304,7 @@ impl Parts {
         while let Some(piece) = next_piece(service, &mut pace, &mut response).await? {
             received += piece.len() as u64;
             if received > most {
+                self.give_up(bundle);
                 return Err(service.odd("more bytes than were asked for"));
             }
             bytes.extend_from_slice(&piece);

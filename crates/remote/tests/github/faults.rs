@@ -154,6 +154,41 @@ fn damaged_bundles_are_misses_and_are_made_anew() {
     }
 }
 
+/// A service that fails once says nothing of a bundle: later jobs have what is in it.
+#[test]
+fn what_fails_once_is_not_forgotten() {
+    // The bundle's beginning, its index, and the part with its results, which the index is in too where that is short.
+    for (what, failing, results) in [
+        ("the beginning", 1, 0..3),
+        ("the index", 2, 0..3),
+        ("a part", 3, 0..300),
+    ] {
+        let repository = Repository::new();
+        let first = repository.job("first");
+        repository.build(&first, results.clone());
+        first.upload();
+        let gets = repository.service.counts()["get"];
+        let faults = json!({ "failing_gets": [gets + failing] });
+        repository.service.set(&faults);
+        let second = repository.job("second");
+        second.finds(0);
+        let gets = repository.service.counts()["get"] - gets;
+        assert!(gets >= failing, "{what}: only {gets} requests");
+        // It uploads what it has built instead, and something new.
+        repository.build(&second, 1000..1001);
+        assert_eq!(second.upload().waiting, 0, "{what}");
+        let third = repository.job("third");
+        let found = third.found(results.clone());
+        assert_eq!(
+            found.len(),
+            results.len(),
+            "{what}: {found:?} {:?}",
+            third.warnings
+        );
+        assert!(third.finds(1000), "{what}");
+    }
+}
+
 #[test]
 fn an_evicted_bundle_is_a_miss_and_is_made_anew() {
     let repository = Repository::new();
