@@ -215,6 +215,11 @@ impl Invocation {
         })
     }
 
+    /// Whether there is a `-keep-dir`. Without `-keep` it has no effect.
+    pub fn names_keep_dir(&self) -> bool {
+        self.asks_for("keep-dir")
+    }
+
     /// Whether people or other tools read its outputs, which contain the names of sources: kept intermediate files, and
     /// `-cuda`.
     pub fn leaves_intermediate_files(&self) -> bool {

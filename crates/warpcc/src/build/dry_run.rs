@@ -33,8 +33,9 @@ const DRY_RUN: &str = "dry run";
 /// The dry run's task number. No step of a plan has this number.
 const DRY_RUN_TASK: usize = usize::MAX;
 
-/// nvcc's warning about the `-t 1` that warpcc adds after the user's own `-t`.
-const REDEFINED: &str = "nvcc warning : incompatible redefinition for option 'threads', the last value of this option was used";
+/// nvcc's warnings about the `-t 1` and the `--keep-dir` that warpcc adds after the user's own ones.
+const THREADS_REDEFINED: &str = "nvcc warning : incompatible redefinition for option 'threads', the last value of this option was used";
+const FOLDER_REDEFINED: &str = "nvcc warning : incompatible redefinition for option 'keep-dir', the last value of this option was used";
 
 /// A dry run of one call.
 pub(super) struct DryRun<'a> {
@@ -211,10 +212,19 @@ impl DryRun<'_> {
         let text = String::from_utf8(output.stderr)
             .map_err(|_| Unsupported::new("an argument that is not UTF-8", "dry run"))?;
         let mut transcript = Transcript::parse(&text)?;
-        if self.request.invocation.threads
-            && let Some(ours) = transcript.messages.iter().rposition(|m| m == REDEFINED)
-        {
-            transcript.messages.remove(ours);
+        let invocation = &self.request.invocation;
+        for (is_ours, warning) in [
+            (invocation.threads, THREADS_REDEFINED),
+            (
+                invocation.names_keep_dir() && !self.private.is_empty(),
+                FOLDER_REDEFINED,
+            ),
+        ] {
+            let messages = &mut transcript.messages;
+            let ours = messages.iter().rposition(|m| m == warning);
+            if let Some(ours) = ours.filter(|_| is_ours) {
+                messages.remove(ours);
+            }
         }
         Ok(transcript)
     }

@@ -1,6 +1,6 @@
 //! Changes to what the command line says, directly or through a file it names.
 
-use crate::space::TestSpace;
+use crate::space::{Program, TestSpace};
 use crate::{KERNEL, ONE, TWO, rebuilt, warm};
 
 fn space(name: &str) -> TestSpace {
@@ -146,6 +146,23 @@ fn a_second_value_is_warned_of_also_where_no_value_counts() {
         // From the cache, with the warning and without it.
         space.agree(&again);
         space.agree(&once);
+    }
+}
+
+/// warpcc adds a folder of its own to the command line of nvcc's dry run.
+#[test]
+fn a_folder_for_kept_files_without_kept_files_is_not_warned_of() {
+    let space = space("keep-dir-alone");
+    space.write("kept/file", "");
+    for folders in ["-keep-dir kept", "-keep-dir kept -keep-dir none"] {
+        let words = space.words(&format!("{ONE} -DVALUE=1 {folders}"));
+        let nvccs = space.run(&Program::Nvcc, &words);
+        assert_eq!(nvccs.code, 0, "{}", nvccs.stderr_text());
+        for _ in 0..2 {
+            let ours = space.run(&Program::Launcher, &words);
+            assert_eq!(ours, nvccs, "{folders}");
+        }
+        assert!(space.stats().count("direct_hits") > 0);
     }
 }
 
