@@ -116,7 +116,9 @@ fn script(page: &Page, section: &str) -> Result<String> {
             script.replace(&format!("# @{name}@\n"), commands)
         });
     match filled.lines().find(|line| line.starts_with("# @")) {
-        Some(line) => bail!("xtask/dist/try.sh has the placeholder `{line}`, for which there is no command"),
+        Some(line) => {
+            bail!("xtask/dist/try.sh has the placeholder `{line}`, for which there is no command")
+        }
         None => Ok(filled),
     }
 }

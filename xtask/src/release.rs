@@ -46,8 +46,8 @@ pub struct Options {
 /// `cargo xtask release`.
 pub fn main(options: &Options) -> Result<()> {
     let version = metadata::version()?;
-    let commit =
-        metadata::commit().context("a release is made from a commit, but this is not a git checkout")?;
+    let commit = metadata::commit()
+        .context("a release is made from a commit, but this is not a git checkout")?;
     if !options.dry_run {
         ready(&commit, options)?;
     }

@@ -214,11 +214,7 @@ pub fn main(options: &Options, nvcc: &Path) -> Result<()> {
     }
     let mut all: Vec<(String, Vec<Cost>)> = Vec::new();
     let mut note = |name: &str, cost: Cost| {
-        eprintln!(
-            "{name}: {:.3} s, {:.3} s CPU",
-            cost.wall,
-            cost.cpu()
-        );
+        eprintln!("{name}: {:.3} s, {:.3} s CPU", cost.wall, cost.cpu());
         match all.iter_mut().find(|(known, _)| known == name) {
             Some((_, costs)) => costs.push(cost),
             None => all.push((name.to_owned(), vec![cost])),
