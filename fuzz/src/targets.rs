@@ -193,7 +193,7 @@ const SEGMENTS_AT: u16 = (ELF_HEADER + SECTIONS * 64) as u16;
 
 fn thin_out(data: &[u8], format: Format) {
     let keep: Keep = "sm_90+ptx".parse().expect("a list");
-    if let Ok(thinned) = warpcc_fatbin::thin_bytes(data, format, &keep, &LIMITS) {
+    if let Ok(thinned) = warpcc_fatbin::thin_bytes(data, format, &keep, None, &LIMITS) {
         assert!(thinned.bytes.len() <= data.len());
         assert!(thinned.images.1 <= thinned.images.0);
         let _ = warpcc_fatbin::read(&thinned.bytes, format, &LIMITS);

@@ -59,6 +59,13 @@ pub fn put_u64(data: &mut [u8], at: usize, value: u64) {
     }
 }
 
+/// Writes four bytes; nothing happens outside of `data`.
+pub fn put_u32(data: &mut [u8], at: usize, value: u32) {
+    if let Some(place) = data.get_mut(at..).and_then(|rest| rest.first_chunk_mut()) {
+        *place = value.to_le_bytes();
+    }
+}
+
 /// Writes two bytes; nothing happens outside of `data`.
 pub fn put_u16(data: &mut [u8], at: usize, value: u16) {
     if let Some(place) = data.get_mut(at..).and_then(|rest| rest.first_chunk_mut()) {

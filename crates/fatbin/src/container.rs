@@ -75,7 +75,7 @@ pub struct Container<'a> {
 
 /// The place of a region of containers.
 #[derive(Debug, Clone, Copy)]
-pub struct Region<'a> {
+pub struct Region<'a, 'm> {
     /// Its bytes.
     pub bytes: &'a [u8],
     /// The offset of the bytes in the file.
@@ -83,7 +83,7 @@ pub struct Region<'a> {
     /// The section that holds it.
     pub section: Section,
     /// The archive's member it is in.
-    pub member: Option<&'a str>,
+    pub member: Option<&'m str>,
     /// Whether it is in a program or a shared library.
     pub linked: bool,
 }
@@ -110,7 +110,7 @@ impl<'a> FoundImages<'a> {
 
     /// Walks the containers of a region. After damage it goes on at the next container that can be
     /// found: they begin at multiples of 8.
-    pub fn walk(&mut self, region: Region<'a>, limits: &ReadLimits) {
+    pub fn walk(&mut self, region: Region<'a, '_>, limits: &ReadLimits) {
         let bytes = region.bytes;
         let mut at = 0;
         let mut stray: Option<usize> = None;
@@ -131,7 +131,7 @@ impl<'a> FoundImages<'a> {
         self.report_stray(&region, stray, bytes.len());
     }
 
-    fn report_stray(&mut self, region: &Region<'a>, from: Option<usize>, to: usize) {
+    fn report_stray(&mut self, region: &Region<'a, '_>, from: Option<usize>, to: usize) {
         let Some(from) = from else { return };
         let flaw = match u32_at(region.bytes, from) {
             Some(ANCIENT_MAGIC) => Flaw::Ancient,
@@ -141,7 +141,12 @@ impl<'a> FoundImages<'a> {
     }
 
     /// Reads the container at `at`; says how far the next one is.
-    fn container(&mut self, region: &Region<'a>, at: usize, limits: &ReadLimits) -> Option<usize> {
+    fn container(
+        &mut self,
+        region: &Region<'a, '_>,
+        at: usize,
+        limits: &ReadLimits,
+    ) -> Option<usize> {
         let rest = &region.bytes[at..];
         let offset = region.base + at as u64;
         let header = (u16_at(rest, 4), u16_at(rest, 6), u64_at(rest, 8));
@@ -186,7 +191,7 @@ impl<'a> FoundImages<'a> {
     fn images(
         &mut self,
         container: &mut Container<'a>,
-        region: &Region<'a>,
+        region: &Region<'a, '_>,
         (from, end): (usize, usize),
         limits: &ReadLimits,
     ) -> Option<usize> {

@@ -105,6 +105,15 @@ impl<'d> Cubin<'d> {
         found.map_or(0, |(_, section)| section.sh_size(E))
     }
 
+    /// Variables in global memory, in bytes.
+    pub(crate) fn global_bytes(&self) -> u64 {
+        [".nv.global", ".nv.global.init"]
+            .iter()
+            .map(|name| self.section_size(name))
+            // Sizes are what the file says.
+            .fold(0, u64::saturating_add)
+    }
+
     pub(crate) fn section_name(&self, index: SectionIndex) -> Option<&'d [u8]> {
         let section = self.sections.section(index).ok()?;
         self.sections.section_name(E, section).ok()

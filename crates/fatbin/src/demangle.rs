@@ -13,14 +13,45 @@ pub fn demangle(name: &str) -> String {
     }
     let parsing = cpp_demangle::ParseOptions::default().recursion_limit(DEEPEST);
     let writing = cpp_demangle::DemangleOptions::new().recursion_limit(DEEPEST);
+    written(name, &parsing, &writing).unwrap_or_else(|| name.to_owned())
+}
+
+/// The template that a function is made from: its demangled name without result and parameters, up to the first `<`. The
+/// whole name where it is not made from a template.
+pub fn template_family(name: &str) -> String {
+    let short = match name.starts_with("_Z") && name.len() <= LONGEST {
+        true => {
+            let parsing = cpp_demangle::ParseOptions::default().recursion_limit(DEEPEST);
+            let writing = cpp_demangle::DemangleOptions::new()
+                .no_params()
+                .no_return_type()
+                .recursion_limit(DEEPEST);
+            written(name, &parsing, &writing)
+        }
+        false => None,
+    };
+    let short = short.unwrap_or_else(|| name.to_owned());
+    // The name of `operator<` has no argument list there.
+    let from = short.find("operator").map_or(0, |at| {
+        let rest = short[at + "operator".len()..].trim_start_matches(['<', '=', '>', '-']);
+        short.len() - rest.len()
+    });
+    let end = short[..from].find('<').or_else(|| {
+        let found = short[from..].find('<');
+        found.map(|at| from + at)
+    });
+    short[..end.unwrap_or(short.len())].trim_end().to_owned()
+}
+
+fn written(
+    name: &str,
+    parsing: &cpp_demangle::ParseOptions,
+    writing: &cpp_demangle::DemangleOptions,
+) -> Option<String> {
     let mut out = Bounded(String::new());
-    let done = cpp_demangle::Symbol::new_with_options(name, &parsing)
-        .ok()
-        .and_then(|symbol| symbol.structured_demangle(&mut out, &writing).ok());
-    match done {
-        Some(()) => out.0,
-        None => name.to_owned(),
-    }
+    let symbol = cpp_demangle::Symbol::new_with_options(name, parsing).ok()?;
+    symbol.structured_demangle(&mut out, writing).ok()?;
+    Some(out.0)
 }
 
 /// Substitutions can double a name with every few letters.
@@ -38,12 +69,25 @@ impl Write for Bounded {
 
 #[cfg(test)]
 mod tests {
-    use super::demangle;
+    use super::{demangle, template_family};
 
     #[test]
     fn names_are_demangled_or_left() {
         assert_eq!(demangle("_Z5scalePffi"), "scale(float*, float, int)");
         assert_eq!(demangle("main"), "main");
         assert_eq!(demangle("_Zbroken"), "_Zbroken");
+    }
+
+    #[test]
+    fn a_family_is_the_template() {
+        for (name, family) in [
+            ("_Z5scaleIfEvPT_i", "scale"),
+            ("_Z5scalePffi", "scale"),
+            ("_ZN2ns3FooIiE3barEv", "ns::Foo"),
+            ("_ZN2nsltIiEEbT_S1_", "ns::operator<"),
+            ("plain", "plain"),
+        ] {
+            assert_eq!(template_family(name), family, "{name}");
+        }
     }
 }

@@ -167,7 +167,7 @@ fn changes(before: Option<&Usage>, after: Option<&Usage>) -> Vec<NumberChange> {
 
 /// `_INTERNAL_1234abcd_4_a_cu_…_5678ef01_99`: nvcc puts hashes of the file and the command into the
 /// name of what is a file's own, so that two builds never have the same name.
-fn without_hashes(name: &str) -> String {
+pub(crate) fn without_hashes(name: &str) -> String {
     let mut words: Vec<&str> = name.split('_').collect();
     let mut internal = false;
     for word in &mut words {

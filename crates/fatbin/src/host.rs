@@ -5,10 +5,10 @@ use std::ops::Range;
 
 use object::LittleEndian;
 use object::elf::FileHeader64;
-use object::read::archive::ArchiveFile;
 use object::read::elf::{FileHeader, SectionHeader};
 use serde::Serialize;
 
+use crate::ar;
 use crate::bytes::Bytes;
 use crate::bytes::{u16_at, u32_at};
 use crate::container::{Container, FoundImages, MAGIC, Region, Section};
@@ -19,8 +19,6 @@ use crate::image::{Image, ImageFlags, ImageKind, ImagePlace};
 const E: LittleEndian = LittleEndian;
 /// The offset of the machine in an ELF header, the same in both classes.
 const MACHINE_AT: usize = 18;
-/// The longest name of an archive's member that is shown, in characters.
-const LONGEST_NAME: usize = 1024;
 
 /// The format of a file, by its first bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
@@ -90,7 +88,7 @@ pub fn read<'a>(data: &'a [u8], format: Format, limits: &ReadLimits) -> FoundIma
 fn elf<'a>(
     data: &'a [u8],
     base: u64,
-    member: Option<&'a str>,
+    member: Option<&str>,
     limits: &ReadLimits,
     found: &mut FoundImages<'a>,
 ) {
@@ -170,41 +168,33 @@ fn take(taken: &mut BTreeMap<u64, u64>, range: Range<u64>) -> bool {
 }
 
 fn archive<'a>(data: &'a [u8], limits: &ReadLimits, found: &mut FoundImages<'a>) {
-    let archive = match ArchiveFile::parse(data) {
-        Ok(archive) if archive.is_thin() => {
-            return found.problem(None, 0, Flaw::NotSupported("a thin archive"));
-        }
-        Ok(archive) => archive,
-        Err(error) => return found.problem(None, 0, Flaw::Host(error.to_string())),
+    if data.starts_with(b"!<thin>") {
+        return found.problem(None, 0, Flaw::NotSupported("a thin archive"));
+    }
+    let members = match ar::members(data) {
+        Ok(members) => members,
+        Err(why) => return found.problem(None, 0, Flaw::Host(why)),
     };
-    for member in archive.members() {
-        // After an error the iterator ends.
+    for member in members {
+        // After an error there are no more.
         let member = match member {
             Ok(member) => member,
-            Err(error) => return found.problem(None, 0, Flaw::Host(error.to_string())),
+            Err(why) => return found.problem(None, 0, Flaw::Host(why)),
         };
-        let (at, _) = member.file_range();
-        // A name that is no text is rare enough to be shown without.
-        let name = std::str::from_utf8(member.name()).unwrap_or("?");
-        // It is kept with every container and problem.
-        let cut = name.char_indices().nth(LONGEST_NAME);
-        let name = cut.map_or(name, |(end, _)| &name[..end]);
-        let bytes = match member.data(data) {
-            Ok(bytes) => bytes,
-            Err(error) => {
-                found.problem(Some(name), at, Flaw::Host(error.to_string()));
-                continue;
-            }
-        };
+        if member.used != ar::Use::File {
+            continue;
+        }
+        let (bytes, at) = (member.data, member.data_at as u64);
+        let name = Some(member.name.as_str());
         match Format::detect(bytes) {
-            Some(Format::Elf) => elf(bytes, at, Some(name), limits, found),
-            Some(Format::Cubin) => stand_alone(bytes, at, Some(name), found),
+            Some(Format::Elf) => elf(bytes, at, name, limits, found),
+            Some(Format::Cubin) => stand_alone(bytes, at, name, found),
             Some(Format::Fatbin) => found.walk(
                 Region {
                     bytes,
                     base: at,
                     section: Section::WholeFile,
-                    member: Some(name),
+                    member: name,
                     linked: false,
                 },
                 limits,

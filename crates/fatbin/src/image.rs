@@ -105,9 +105,9 @@ impl ImageFlags {
     const A64: u64 = 0x1;
     const DEBUG: u64 = 0x2;
     const LINUX: u64 = 0x10;
-    const OLD: u64 = 0x1000;
-    const LZ4: u64 = 0x2000;
-    const ZSTD: u64 = 0x8000;
+    pub(crate) const OLD: u64 = 0x1000;
+    pub(crate) const LZ4: u64 = 0x2000;
+    pub(crate) const ZSTD: u64 = 0x8000;
     const SCRAMBLED: u64 = 0x1_0000;
     const EXACT: u64 = 0x10_0000;
     const FAMILY: u64 = 0x20_0000;

@@ -54,11 +54,7 @@ impl Image<'_> {
                 inside.toolkit = cubin.toolkit();
                 inside.relocatable = Some(cubin.is_relocatable());
                 inside.own_arch = Some(cubin.arch());
-                inside.global_bytes = [".nv.global", ".nv.global.init"]
-                    .iter()
-                    .map(|name| cubin.section_size(name))
-                    // Sizes are what the file says.
-                    .fold(0, u64::saturating_add);
+                inside.global_bytes = cubin.global_bytes();
                 inside.functions = kernels::of_cubin(&cubin);
             }
             ImageKind::LtoIr | ImageKind::Concatenated | ImageKind::Unknown(_) => {}

@@ -5,9 +5,9 @@
 
 use std::collections::HashMap;
 
-use object::LittleEndian;
-use object::elf::STT_FUNC;
+use object::elf::{STT_FUNC, Sym64};
 use object::read::elf::{SectionHeader, Sym};
+use object::{LittleEndian, SymbolIndex};
 use serde::Serialize;
 
 use crate::attributes;
@@ -16,6 +16,8 @@ use crate::cubin::Cubin;
 use crate::ptx;
 
 const E: LittleEndian = LittleEndian;
+
+type Symbol = Sym64<LittleEndian>;
 /// In `st_other`: the function is started from the host.
 const ENTRY: u8 = 0x10;
 /// `.nv.info`: registers of a function; symbol, count.
@@ -103,24 +105,7 @@ pub fn of_cubin(cubin: &Cubin<'_>) -> Vec<Function> {
     // Many symbols may name one section: what is in it is counted once.
     let mut counted: HashMap<&[u8], Usage> = HashMap::new();
     let mut functions = Vec::new();
-    for (index, symbol) in cubin.symbols.enumerate() {
-        if symbol.st_type() != STT_FUNC {
-            continue;
-        }
-        let Ok(name) = symbol.name(E, cubin.symbols.strings()) else {
-            continue;
-        };
-        // Helpers that were put into a caller's section are a part of it.
-        let own = cubin
-            .symbols
-            .symbol_section(E, symbol, index)
-            .ok()
-            .flatten()
-            .and_then(|section| cubin.section_name(section))
-            .and_then(|section| section.strip_prefix(b".text."));
-        if own != Some(name) {
-            continue;
-        }
+    for (index, symbol, name) in own_functions(cubin) {
         let number = u32::try_from(index.0).unwrap_or(u32::MAX);
         let mut usage = counted
             .entry(name)
@@ -132,11 +117,31 @@ pub fn of_cubin(cubin: &Cubin<'_>) -> Vec<Function> {
         usage.code = symbol.st_size(E);
         functions.push(Function {
             name: String::from_utf8_lossy(name).into_owned(),
-            is_kernel: symbol.st_other().0 & ENTRY != 0,
+            is_kernel: is_entry(symbol),
             usage: Some(usage),
         });
     }
     functions
+}
+
+/// The functions that have a section of their own: helpers that were put into a caller's section are a part of it.
+pub(crate) fn own_functions<'c, 'd>(
+    cubin: &'c Cubin<'d>,
+) -> impl Iterator<Item = (SymbolIndex, &'d Symbol, &'d [u8])> + 'c {
+    cubin.symbols.enumerate().filter_map(|(index, symbol)| {
+        if symbol.st_type() != STT_FUNC {
+            return None;
+        }
+        let name = symbol.name(E, cubin.symbols.strings()).ok()?;
+        let section = cubin.symbols.symbol_section(E, symbol, index).ok()??;
+        let own = cubin.section_name(section)?.strip_prefix(b".text.")?;
+        (own == name).then_some((index, symbol, name))
+    })
+}
+
+/// Whether the host starts a function with this symbol.
+pub(crate) fn is_entry(symbol: &Symbol) -> bool {
+    symbol.st_other().0 & ENTRY != 0
 }
 
 fn instructions(code: &[u8]) -> impl Iterator<Item = u64> + '_ {

@@ -5,15 +5,18 @@
 //! read. Needs no CUDA toolkit, prints nothing, and reads no environment. The format and the driver's rules are
 //! described in `docs/fatbin.md`.
 
+mod ar;
 mod arch;
 mod attributes;
 mod bytes;
+mod compress;
 mod concatenated;
 mod container;
 mod cubin;
 mod demangle;
 mod diff;
 mod error;
+mod gpus;
 mod host;
 mod image;
 mod inspect;
@@ -21,36 +24,50 @@ mod kernels;
 mod listing;
 mod payload;
 mod ptx;
+mod record;
+mod releases;
 mod rewritten;
 mod select;
 mod selection;
+mod size;
 mod source;
 mod thin;
+mod thin_archive;
 mod thin_elf;
 mod thin_pointers;
 mod thin_segments;
+mod thin_wheel;
 mod toolkit;
+mod units;
 mod verdict;
 
 pub use arch::{Arch, NotAnArch, Suffix};
 pub use bytes::Bytes;
+pub use compress::{CompressMode, NotAMode};
 pub use container::{Container, FoundImages, Region, Section};
 pub use cubin::Cubin;
-pub use demangle::demangle;
+pub use demangle::{demangle, template_family};
 pub use diff::{Changed, FatbinDifference, KernelId, NumberChange, Total, diff};
 pub use error::{Flaw, Problem, ReadLimits};
+pub use gpus::gpu_named;
 pub use host::{Format, read};
 pub use image::{Image, ImageFlags, ImageKind, ImagePlace, Method};
 pub use inspect::Inside;
 pub use kernels::{Function, Usage};
 pub use listing::{Depth, FunctionRow, ImageRow, Listing, list};
 pub use ptx::ptx_kernels;
+pub use releases::{first_toolkit, last_toolkit};
 pub use rewritten::Rewritten;
 pub use select::{
     Candidate, CudaError, DriverVersion, Gpu, NotADriver, Selection, Situation, choose, cubin_runs,
     ptx_compiles,
 };
 pub use selection::{Keep, NotAKeep};
+pub use size::{
+    CompressionSize, ContainerSize, Duplicates, FileSize, FunctionSize, SameFunction, SizeOptions,
+    SizeReport, SizeSum, TargetSize,
+};
 pub use source::{Binary, BinaryInput, FatbinError, OpenFailure, find};
 pub use thin::{Refusal, Thinned, thin, thin_bytes};
+pub use thin_wheel::{NotThinned, ThinnedMember, ThinnedWheel, thin_wheel};
 pub use verdict::{LoadOutcome, Verdict, Verdicts, judge};

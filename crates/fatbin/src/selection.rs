@@ -14,6 +14,8 @@ pub struct Keep {
     wanted: Vec<(ImageKind, Arch)>,
     /// The GPUs for which the images that a driver loads are kept.
     gpus: Vec<Gpu>,
+    /// Whether all are kept.
+    everything: bool,
 }
 
 impl Keep {
@@ -24,10 +26,20 @@ impl Keep {
         self
     }
 
+    /// Keeps all images.
+    #[must_use]
+    pub fn everything() -> Self {
+        Self {
+            everything: true,
+            ..Self::default()
+        }
+    }
+
     /// Which images of one container are wanted, in their order. An image that is neither machine code nor PTX nor
     /// LTO-IR stays: it is not known what needs it.
     pub fn wants(&self, images: &[Image<'_>]) -> Vec<bool> {
         let listed = |image: &Image<'_>| match image.kind {
+            _ if self.everything => true,
             ImageKind::Cubin | ImageKind::Ptx | ImageKind::LtoIr => {
                 self.wanted.contains(&(image.kind, image.arch))
             }

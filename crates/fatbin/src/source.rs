@@ -41,6 +41,13 @@ pub struct FatbinError {
     pub why: OpenFailure,
 }
 
+impl FatbinError {
+    /// Whether the file was read, and is nothing that can hold a fat binary.
+    pub fn is_no_binary(&self) -> bool {
+        matches!(self.why, OpenFailure::Unknown | OpenFailure::Empty)
+    }
+}
+
 /// Why a file cannot be read at all.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenFailure {
@@ -118,7 +125,7 @@ impl Binary {
               and a process that changes the file meanwhile changes numbers, not memory of ours. One \
               that truncates it ends this process with SIGBUS, as it does for every reader of maps"
 )]
-fn map(file: &File) -> io::Result<Mmap> {
+pub(crate) fn map(file: &File) -> io::Result<Mmap> {
     // SAFETY: see above; no reference into the map outlives it.
     unsafe { Mmap::map(file) }
 }
@@ -133,19 +140,22 @@ fn open_regular(path: &Path) -> Result<File, OpenFailure> {
 
 fn unpack(file: File, member: &str, limits: &ReadLimits) -> Result<File, OpenFailure> {
     let mut wheel = zip::ZipArchive::new(io::BufReader::new(file))?;
-    let packed = wheel.by_name(member)?;
+    let mut packed = wheel.by_name(member)?;
     let size = packed.size();
-    if size > limits.member {
-        return Err(OpenFailure::TooLarge(size, limits.member));
-    }
+    let unpacked = unpack_member(&mut packed, limits.member)?;
+    unpacked.ok_or(OpenFailure::TooLarge(size, limits.member))
+}
+
+/// Unpacks a member of a wheel to a temporary file without a name; `None` if it has more than `limit` bytes, whatever it
+/// states.
+pub(crate) fn unpack_member(packed: &mut impl Read, limit: u64) -> io::Result<Option<File>> {
     let mut unpacked = tempfile::tempfile()?;
-    // The stated size is not trusted.
-    let written = io::copy(&mut packed.take(limits.member + 1), &mut unpacked)?;
-    if written > limits.member {
-        return Err(OpenFailure::TooLarge(written, limits.member));
+    let written = io::copy(&mut packed.take(limit.saturating_add(1)), &mut unpacked)?;
+    if written > limit {
+        return Ok(None);
     }
     unpacked.rewind()?;
-    Ok(unpacked)
+    Ok(Some(unpacked))
 }
 
 /// The files meant by `paths`: files as they are, of folders and wheels everything that can hold a
@@ -232,7 +242,7 @@ fn look_into(path: &Path, depth: usize) -> Result<Seen, OpenFailure> {
     }
 }
 
-fn head(file: &mut impl Read) -> io::Result<Vec<u8>> {
+pub(crate) fn head(file: &mut impl Read) -> io::Result<Vec<u8>> {
     let mut head = Vec::with_capacity(HEAD);
     file.take(HEAD as u64).read_to_end(&mut head)?;
     Ok(head)

@@ -1,17 +1,22 @@
-//! Rewriting fat binaries without unwanted images.
+//! Rewriting fat binaries without unwanted images, and with other compression.
 //!
 //! The images of a container that are kept are moved together and its header is made to agree; how the file gets
-//! smaller by that depends on its format (`thin_elf`). Nothing is decompressed or compiled.
+//! smaller by that depends on its format (`thin_elf`, `thin_archive`). Nothing is compiled or linked, and an image is
+//! compressed anew only where that was asked for.
 
-use crate::container::{Container, HEADER};
-use crate::error::ReadLimits;
+use rayon::prelude::*;
+
+use crate::compress::{CompressMode, recompress};
+use crate::container::{Container, HEADER, Section};
+use crate::error::{Flaw, ReadLimits};
 use crate::host::{self, Format};
-use crate::image::{Image, ImageKind};
+use crate::image::{Image, ImageKind, Method};
 use crate::inspect::Inside;
 use crate::rewritten::Rewritten;
 use crate::selection::Keep;
 use crate::source::Binary;
-use crate::thin_elf;
+use crate::units::units;
+use crate::{thin_archive, thin_elf};
 
 /// Why a file is not rewritten.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -33,18 +38,32 @@ pub enum Refusal {
     /// There is no container.
     #[error("there is no fat binary in the file")]
     NoContainers,
+    /// A container would need more room than it has.
+    #[error(
+        "its fat binary at {offset:#x} would grow from {from} to {to} bytes, and only a .fatbin file can grow; compile with nvcc -compress-mode instead"
+    )]
+    Grows {
+        /// Bytes from the start of the file.
+        offset: u64,
+        /// Its length, in bytes.
+        from: u64,
+        /// What it would need.
+        to: u64,
+    },
     /// A host file that is not built as expected.
     #[error("the file has an unexpected structure: {0}")]
     Host(String),
 }
 
 /// The result of thinning.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Thinned {
-    /// The new file.
+    /// The new file; empty for a wheel, which is written as it is made.
     pub bytes: Vec<u8>,
     /// Images before and after.
     pub images: (usize, usize),
+    /// Images with another compression than before.
+    pub recompressed: usize,
     /// Bytes that hold images, before and after.
     pub image_bytes: (u64, u64),
     /// Bytes that are no longer used and had to stay, as zeros.
@@ -55,12 +74,17 @@ pub struct Thinned {
     pub notes: Vec<String>,
 }
 
-/// Rewrites a file without the images that `keep` does not want.
+/// Rewrites a file without the images that `keep` does not want, and compresses the rest as `compress` says.
 ///
 /// # Errors
 /// It cannot be done safely; the reason says why.
-pub fn thin(binary: &Binary, keep: &Keep, limits: &ReadLimits) -> Result<Thinned, Refusal> {
-    thin_bytes(binary.bytes(), binary.format, keep, limits)
+pub fn thin(
+    binary: &Binary,
+    keep: &Keep,
+    compress: Option<CompressMode>,
+    limits: &ReadLimits,
+) -> Result<Thinned, Refusal> {
+    thin_bytes(binary.bytes(), binary.format, keep, compress, limits)
 }
 
 /// Does the same for bytes in memory.
@@ -71,18 +95,15 @@ pub fn thin_bytes(
     file: &[u8],
     format: Format,
     keep: &Keep,
+    compress: Option<CompressMode>,
     limits: &ReadLimits,
 ) -> Result<Thinned, Refusal> {
     match format {
-        Format::Elf | Format::Fatbin => {}
-        Format::Archive => return Err(Refusal::Format("a static library (take its members out)")),
+        Format::Elf | Format::Fatbin | Format::Archive => {}
         Format::Cubin => return Err(Refusal::Format("a single cubin")),
-        Format::Wheel => {
-            return Err(Refusal::Format(
-                "a wheel (its record has hashes of its files)",
-            ));
-        }
-        Format::MachO | Format::Pe => return Err(Refusal::Format("a Mach-O or PE file")),
+        Format::Wheel => return Err(Refusal::Format("a wheel in memory")),
+        Format::MachO => return Err(Refusal::Format("a Mach-O file (macOS)")),
+        Format::Pe => return Err(Refusal::Format("a PE file (Windows)")),
     }
     let found = host::read(file, format, limits);
     if let Some(problem) = found.problems.first() {
@@ -91,109 +112,171 @@ pub fn thin_bytes(
             flaw: problem.flaw.to_string(),
         });
     }
-    if found.containers.is_empty() {
+    // A cubin that is a member by itself has nothing to leave out.
+    let containers = found.containers.iter();
+    let containers: Vec<&Container<'_>> =
+        containers.filter(|c| c.section != Section::Cubin).collect();
+    if containers.is_empty() {
         return Err(Refusal::NoContainers);
     }
-    let images = found.containers.iter().flat_map(|c| &c.images);
-    let mut wanted = found.containers.iter().map(|c| keep.wants(&c.images));
+    let images = containers.iter().flat_map(|c| &c.images);
+    let mut wanted = containers.iter().map(|c| keep.wants(&c.images));
     if !wanted.any(|wanted| wanted.contains(&true)) {
         return Err(Refusal::NothingKept(keep.to_string()));
     }
     let mut thinned = Thinned {
-        bytes: Vec::new(),
         images: (images.clone().count(), 0),
-        image_bytes: (0, 0),
-        zeroed: 0,
-        left_whole: 0,
-        notes: Vec::new(),
+        ..Thinned::default()
     };
-    for target in keep.without_match(images.clone()) {
-        thinned
-            .notes
-            .push(format!("there is no image for {target}"));
+    thinned.notes = notes(keep, images);
+    let work = Work {
+        keep,
+        compress,
+        limits,
+        file,
+        may_grow: format == Format::Fatbin,
+    };
+    let made: Vec<Made> = containers
+        .into_par_iter()
+        .map(|container| work.rewrite(container))
+        .collect::<Result<_, _>>()?;
+    for one in &made {
+        thinned.images.1 += one.images;
+        thinned.recompressed += one.recompressed;
+        thinned.left_whole += usize::from(one.left_whole);
+        thinned.image_bytes.0 += one.rewritten.size;
+        thinned.image_bytes.1 += one.rewritten.bytes.len() as u64;
     }
-    for arch in keep.left_out_before(images.clone()) {
-        let number = arch.number;
-        thinned.notes.push(format!(
-            "sm_{arch} is left out, which a GPU sm_{number} takes before sm_{number}; keep both, or what --gpu sm_{number} loads"
-        ));
+    if made.iter().any(|one| one.new_zstd) {
+        thinned.notes.push(
+            "Zstandard is new in this file: it needs a driver of CUDA 12.4 (550) or newer"
+                .to_owned(),
+        );
     }
-    let mut rewritten = Vec::new();
-    for container in &found.containers {
-        rewritten.push(rewrite(container, keep, limits, file, &mut thinned));
-    }
-    thinned.image_bytes = (
-        rewritten.iter().map(|r| r.size).sum(),
-        rewritten.iter().map(|r| r.bytes.len() as u64).sum(),
-    );
-    thinned.bytes = match format {
-        Format::Fatbin => rewritten.into_iter().flat_map(|r| r.bytes).collect(),
-        _ => {
-            let placed = thin_elf::place(file, &rewritten).map_err(Refusal::Host)?;
-            thinned.zeroed = placed.zeroed;
-            thinned.notes.extend(placed.notes);
-            placed.bytes
+    let rewritten: Vec<Rewritten> = made.into_iter().map(|one| one.rewritten).collect();
+    let placed = match format {
+        Format::Fatbin => {
+            thinned.bytes = rewritten.into_iter().flat_map(|r| r.bytes).collect();
+            return Ok(thinned);
         }
+        Format::Archive => thin_archive::place(file, rewritten),
+        _ => thin_elf::place(file, &rewritten),
     };
+    let placed = placed.map_err(Refusal::Host)?;
+    thinned.bytes = placed.bytes;
+    thinned.zeroed = placed.zeroed;
+    thinned.notes.extend(placed.notes);
     Ok(thinned)
 }
 
-/// Everything of a container that is a unit in the file: a concatenated image goes or stays whole.
-fn units<'c, 'a>(container: &'c Container<'a>) -> Vec<(&'c Image<'a>, Vec<&'c Image<'a>>)> {
-    let mut units: Vec<(&Image<'_>, Vec<&Image<'_>>)> = Vec::new();
-    for image in &container.images {
-        match (image.place.part, units.last_mut()) {
-            (Some(part), Some((_, parts))) if part > 0 => parts.push(image),
-            (Some(_), _) => {
-                let bundle = |b: &&Image<'_>| b.place.offset == image.place.offset;
-                let outer = container.bundles.iter().find(bundle).unwrap_or(image);
-                units.push((outer, vec![image]));
-            }
-            (None, _) => units.push((image, vec![image])),
-        }
-    }
-    units
+fn notes<'i, 'a: 'i>(
+    keep: &Keep,
+    images: impl Iterator<Item = &'i Image<'a>> + Clone,
+) -> Vec<String> {
+    let missing = keep.without_match(images.clone());
+    let missing = missing
+        .into_iter()
+        .map(|target| format!("there is no image for {target}"));
+    let before = keep.left_out_before(images).into_iter().map(|arch| {
+        let number = arch.number;
+        format!(
+            "sm_{arch} is left out, which a GPU sm_{number} takes before sm_{number}; keep both, or what --gpu sm_{number} loads"
+        )
+    });
+    missing.chain(before).collect()
 }
 
-fn rewrite(
-    container: &Container<'_>,
-    keep: &Keep,
-    limits: &ReadLimits,
-    file: &[u8],
-    thinned: &mut Thinned,
-) -> Rewritten {
-    let units = units(container);
-    let wants = keep.wants(&container.images);
-    let is_wanted = |part: &&Image<'_>| {
-        let mut listed = container.images.iter().zip(&wants);
-        listed.any(|(image, wanted)| *wanted && std::ptr::eq(image, *part))
-    };
-    let wanted = |(_, parts): &&(&Image<'_>, Vec<&Image<'_>>)| parts.iter().any(is_wanted);
-    let mut kept: Vec<_> = units.iter().filter(wanted).collect();
-    if kept.is_empty() {
-        kept.extend(units.iter().min_by_key(|(outer, _)| outer.cost()));
-        if !kept.is_empty() && !is_empty(container, limits) {
-            thinned.left_whole += 1;
+/// What is done to every container of a file.
+struct Work<'w> {
+    keep: &'w Keep,
+    compress: Option<CompressMode>,
+    limits: &'w ReadLimits,
+    file: &'w [u8],
+    may_grow: bool,
+}
+
+/// A container that was rewritten.
+struct Made {
+    rewritten: Rewritten,
+    /// Images that are kept.
+    images: usize,
+    recompressed: usize,
+    /// Whether an image is now compressed by Zstandard that was not before.
+    new_zstd: bool,
+    /// Whether nothing in it was wanted.
+    left_whole: bool,
+}
+
+impl Work<'_> {
+    fn rewrite(&self, container: &Container<'_>) -> Result<Made, Refusal> {
+        let units = units(container);
+        let wants = self.keep.wants(&container.images);
+        let is_wanted = |number: &usize| wants.get(*number).copied().unwrap_or(false);
+        let mut kept: Vec<_> = units
+            .iter()
+            .filter(|unit| unit.images.iter().any(is_wanted))
+            .collect();
+        let mut left_whole = false;
+        if kept.is_empty() {
+            kept.extend(units.iter().min_by_key(|unit| unit.outer.cost()));
+            left_whole = !kept.is_empty() && !is_empty(container, self.limits);
         }
+        let mut made = Made {
+            rewritten: Rewritten {
+                section: container.section,
+                offset: container.offset,
+                size: container.size,
+                bytes: self.bytes(container.offset, HEADER as u64).to_vec(),
+            },
+            images: 0,
+            recompressed: 0,
+            new_zstd: false,
+            left_whole,
+        };
+        for unit in kept {
+            made.images += unit.images.len();
+            let before = self.bytes(unit.outer.place.offset, unit.outer.cost());
+            match self.compressed(unit.outer)? {
+                Some(bytes) => {
+                    made.recompressed += 1;
+                    made.new_zstd |= unit.outer.method() != Method::Zstd
+                        && matches!(
+                            self.compress,
+                            Some(CompressMode::Size | CompressMode::Balance)
+                        );
+                    made.rewritten.bytes.extend(bytes);
+                }
+                None => made.rewritten.bytes.extend_from_slice(before),
+            }
+        }
+        let bytes = &mut made.rewritten.bytes;
+        let size = (bytes.len() - HEADER) as u64;
+        bytes[8..HEADER].copy_from_slice(&size.to_le_bytes());
+        if bytes.len() as u64 > container.size && !self.may_grow {
+            return Err(Refusal::Grows {
+                offset: container.offset,
+                from: container.size,
+                to: bytes.len() as u64,
+            });
+        }
+        Ok(made)
     }
-    let mut bytes = vec![0; HEADER];
-    for (outer, parts) in kept {
-        thinned.images.1 += parts.len();
-        let from = outer.place.offset as usize;
-        let length = outer.cost() as usize;
-        // Both lie in the file: they were read from it.
-        bytes.extend_from_slice(file.get(from..from + length).unwrap_or_default());
+
+    /// Bytes that were read from the file, so they are there.
+    fn bytes(&self, from: u64, length: u64) -> &[u8] {
+        crate::bytes::slice(self.file, from, length).unwrap_or(&[0; HEADER])
     }
-    let from = container.offset as usize;
-    let header = file.get(from..from + HEADER).unwrap_or_default();
-    bytes[..header.len()].copy_from_slice(header);
-    let size = (bytes.len() - HEADER) as u64;
-    bytes[8..HEADER].copy_from_slice(&size.to_le_bytes());
-    Rewritten {
-        section: container.section,
-        offset: container.offset,
-        size: container.size,
-        bytes,
+
+    fn compressed(&self, image: &Image<'_>) -> Result<Option<Vec<u8>>, Refusal> {
+        let Some(mode) = self.compress else {
+            return Ok(None);
+        };
+        let header = self.bytes(image.place.offset, image.header_size.into());
+        let bytes = recompress(header, image, mode, self.limits);
+        bytes.map_err(|flaw: Flaw| Refusal::Problem {
+            offset: image.place.offset,
+            flaw: flaw.to_string(),
+        })
     }
 }
 

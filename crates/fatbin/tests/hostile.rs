@@ -283,7 +283,7 @@ const ADDRESS: u64 = 0x1000;
 fn a_section_over_another_is_read_once_and_not_thinned() {
     let keep: Keep = "sm_90".parse().expect("a list");
     let refused = |bytes: &[u8]| {
-        let thinned = thin_bytes(bytes, Format::Elf, &keep, &ReadLimits::default());
+        let thinned = thin_bytes(bytes, Format::Elf, &keep, None, &ReadLimits::default());
         thinned.expect_err("it cannot be thinned").to_string()
     };
     let twice = library([".nv_fatbin", ".nv_fatbin"]);
@@ -368,7 +368,7 @@ fn all_readers(bytes: &[u8]) {
     let gpus = ["sm_90", "next"].map(|gpu| gpu.parse().expect("a GPU"));
     judge(&binary, &gpus, &Situation::default(), &limits);
     let keep: Keep = "sm_90+ptx".parse().expect("a list");
-    if let Ok(thinned) = thin(&binary, &keep, &limits) {
+    if let Ok(thinned) = thin(&binary, &keep, None, &limits) {
         assert!(thinned.bytes.len() <= bytes.len());
     }
 }

@@ -26,6 +26,7 @@ use crate::commands::shim::{self, ShimArgs};
 use crate::commands::stats::{self, StatsArgs};
 use crate::commands::version;
 use crate::commands::why::{self, WhyArgs};
+use crate::commands::why_gpu::{self, WhyGpuArgs};
 use crate::config::{Config, variable};
 use crate::process_context::ProcessContext;
 use crate::subcommand_words;
@@ -81,6 +82,8 @@ enum Command {
     Config(ConfigArgs),
     /// Say why the last build, a file or a command missed the cache
     Why(WhyArgs),
+    /// Say which installed Python packages run on a GPU, which are compiled first, which fail, and what mends it
+    WhyGpu(WhyGpuArgs),
     /// Run a command one step at a time, and explain what each step does
     Explain(ExplainArgs),
     /// Inspect CUDA binaries: what they contain, and what a driver does with them
@@ -134,6 +137,7 @@ pub fn run(args: &[OsString], context: ProcessContext) -> anyhow::Result<i32> {
         Command::Setup(args) => setup::run(&args, &context),
         Command::Man(args) => man::run(&args, Cli::command()),
         Command::Fatbin(command) => fatbin::run(&command),
+        Command::WhyGpu(args) => why_gpu::run(&args, &context),
         // Started by `jit warm`, which has read the settings.
         Command::Jit(JitCommand::Load(args)) => jit::load(&args),
         Command::Jit(command) => jit::run(&command, &jit::settings()?, &context),

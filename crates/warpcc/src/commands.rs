@@ -22,6 +22,7 @@ pub mod shim;
 pub mod stats;
 pub mod version;
 pub mod why;
+pub mod why_gpu;
 
 mod advice;
 mod avoided;

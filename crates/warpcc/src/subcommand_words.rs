@@ -3,7 +3,7 @@
 use std::ffi::OsStr;
 
 /// Subcommands, and the other words that clap answers. Every other word is a compiler.
-pub const OWN_WORDS: [&str; 23] = [
+pub const OWN_WORDS: [&str; 24] = [
     "run",
     "stats",
     "report",
@@ -13,6 +13,7 @@ pub const OWN_WORDS: [&str; 23] = [
     "remote",
     "config",
     "why",
+    "why-gpu",
     "explain",
     "fatbin",
     "jit",

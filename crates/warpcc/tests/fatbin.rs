@@ -70,6 +70,7 @@ fn lists_for_people_and_programs_agree() {
             && kinds.contains(&(Some("elf"), Some("sm_80")))
     );
     assert!(images.iter().all(|i| i["size"].as_u64() > Some(100)));
+    assert!(images.iter().all(|i| i["schema"] == 1));
     let kernel = &images[0]["functions"][0];
     assert_eq!(kernel["demangled"], "void scale<float>(float*)");
     let lines = |words: &str| {
@@ -217,6 +218,71 @@ fn concatenated_images_fail_with_a_driver_that_does_not_know_them() {
         let new = warpcc(at, &format!("check c.fatbin --native sm_90 {words}"));
         assert_eq!(code(&new), 0, "{words}");
     }
+}
+
+#[test]
+fn size_adds_up_and_keeps_to_a_budget() {
+    let folder = folder();
+    let at = folder.path();
+    let length = at.join("a.fatbin").metadata().expect("a file").len();
+    let json = warpcc(at, "size a.fatbin same --duplicates --json");
+    assert_eq!(code(&json), 0);
+    let sizes: serde_json::Value = serde_json::from_slice(&json.stdout).expect("an object");
+    assert_eq!(sizes["schema"], 1);
+    assert_eq!(sizes["device_bytes"], 2 * length);
+    assert_eq!(sizes["duplicates"]["images"], 3);
+    let targets: Vec<_> = sizes["targets"]
+        .as_array()
+        .expect("a list")
+        .iter()
+        .collect();
+    assert_eq!(targets.len(), 3);
+    assert!(targets.iter().all(|t| t["images"] == 2));
+    assert_eq!(sizes["families"][0]["name"], "scale");
+
+    let within = warpcc(at, &format!("size a.fatbin --budget {length}"));
+    assert_eq!(code(&within), 0);
+    let over = warpcc(at, &format!("size a.fatbin --budget {}", length - 1));
+    assert_eq!(code(&over), 1);
+    let said = String::from_utf8_lossy(&over.stderr).into_owned();
+    assert!(
+        said.contains("more than the budget") && said.contains("as installed"),
+        "{said}"
+    );
+    // Neither is silence below the budget of a file that cannot be read.
+    assert_eq!(code(&warpcc(at, "size a.cu --budget 1G")), 2);
+    assert_eq!(code(&warpcc(at, "size a.fatbin --budget huge")), 2);
+    let shown = text(&warpcc(at, "size a.fatbin --compression"));
+    for word in [
+        "sm_80",
+        "by template",
+        "by kernel",
+        "scale<float>",
+        "measured:",
+        "balance",
+    ] {
+        assert!(shown.contains(word), "{word}: {shown}");
+    }
+}
+
+#[test]
+fn thin_compresses_and_writes_into_a_folder() {
+    let folder = folder();
+    let at = folder.path();
+    let done = warpcc(at, "thin --compress none a.fatbin -o out/");
+    assert_eq!(code(&done), 0, "{done:?}");
+    assert!(text(&done).contains("3 of 3 images kept"), "{done:?}");
+    let length = |name: &str| at.join(name).metadata().expect("a file").len();
+    assert!(length("out/a.fatbin") > length("a.fatbin"));
+    assert_eq!(
+        code(&warpcc(
+            at,
+            "thin --compress default out/a.fatbin -o b2.fatbin"
+        )),
+        0
+    );
+    assert_eq!(length("b2.fatbin"), length("a.fatbin"));
+    assert_eq!(code(&warpcc(at, "thin --compress zip a.fatbin -o none")), 2);
 }
 
 #[test]

@@ -2,6 +2,8 @@
 
 mod args;
 mod print;
+mod size;
+mod thin;
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -12,11 +14,11 @@ use anyhow::{Context, bail};
 use rayon::prelude::*;
 use warpcc_fatbin::{
     Binary, BinaryInput, Container, Depth, FatbinError, Gpu, Image, ImageKind, Listing,
-    LoadOutcome, Problem, ReadLimits, Situation, Verdicts, diff, find, judge, list, thin,
+    LoadOutcome, Problem, ReadLimits, Situation, Verdicts, diff, find, judge, list,
 };
 
 pub use args::FatbinCommand;
-use args::{CheckArgs, DiffArgs, ExtractArgs, ListArgs, ThinArgs, WantedKind};
+use args::{CheckArgs, DiffArgs, ExtractArgs, ListArgs, WantedKind};
 
 use super::binary_errors::report;
 use super::output::{self, write_file};
@@ -37,7 +39,8 @@ pub fn run(command: &FatbinCommand) -> anyhow::Result<i32> {
         FatbinCommand::List(args) => list_files(args),
         FatbinCommand::Extract(args) => extract(args),
         FatbinCommand::Diff(args) => compare(args),
-        FatbinCommand::Thin(args) => rewrite(args),
+        FatbinCommand::Size(args) => size::size(args),
+        FatbinCommand::Thin(args) => thin::thin_file(args),
         FatbinCommand::Check(args) => check(args),
     }
 }
@@ -272,27 +275,6 @@ fn compare(args: &DiffArgs) -> anyhow::Result<i32> {
     } else {
         NOT_FINE
     })
-}
-
-fn rewrite(args: &ThinArgs) -> anyhow::Result<i32> {
-    let limits = ReadLimits::default();
-    let input = BinaryInput {
-        path: args.file.clone(),
-        member: None,
-    };
-    let binary = Binary::open(input, &limits)?;
-    let same = args.output.canonicalize().ok() == args.file.canonicalize().ok();
-    if same && args.output.exists() {
-        bail!("the output would overwrite its input; write elsewhere and move it");
-    }
-    let keep = args.keep.clone().unwrap_or_default().and_for(&args.gpu);
-    let thinned = thin(&binary, &keep, &limits)
-        .with_context(|| format!("{} is left unchanged", args.file.display()))?;
-    let permissions = args.file.metadata()?.permissions();
-    output::replace_file(&args.output, &thinned.bytes, permissions)?;
-    let before = binary.bytes().len() as u64;
-    output::print(|out| print::diff::write_thinned(&thinned, before, out))?;
-    Ok(FINE)
 }
 
 fn check(args: &CheckArgs) -> anyhow::Result<i32> {

@@ -32,6 +32,21 @@ pub fn run(command: &JitCommand, config: &Config, context: &ProcessContext) -> a
     }
 }
 
+/// The GPU and the driver of this machine, as a process says that may be lost.
+///
+/// # Errors
+/// There is none, in words.
+pub fn this_machine(
+    longest: std::time::Duration,
+    context: &ProcessContext,
+) -> Result<warpcc_jit::GpuWithDriver, String> {
+    let loading = warpcc_jit::Loading {
+        longest,
+        ..warm::loading(0, args::By::Module, context)
+    };
+    loading.gpu()
+}
+
 /// Reads the settings. These commands do not use our own cache, so it is no error if its folder is missing: a missing home
 /// is one of the problems that they report.
 ///

@@ -3,7 +3,9 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum, ValueHint};
-use warpcc_fatbin::{DriverVersion, Gpu, Keep};
+use warpcc_fatbin::{CompressMode, DriverVersion, Gpu, Keep};
+
+use crate::config::MaxSize;
 
 const LIST_EXAMPLES: &str = "\
 Examples:
@@ -25,10 +27,21 @@ Files are named FILE[.MEMBER].cNNN.iNN.TARGET.cubin|ptx|ltoir, by container and 
 const DIFF_EXAMPLES: &str = "\
 Exit code: 0 if nothing differs, 1 if something does, 2 if a file could not be read.";
 
+const SIZE_EXAMPLES: &str = "\
+Examples:
+  warpcc fatbin size torch-2.9.whl                      by architecture, template, kernel, object
+  warpcc fatbin size --budget 500M dist/*.whl           in CI: fails above
+  warpcc fatbin size --duplicates --compression lib.so  what would make it smaller
+  warpcc fatbin size --json lib.so | jq '.targets'
+
+Device code is what fat binaries take in their files as installed: headers, images and padding.
+Exit code: 0; 1 above the budget, or something is damaged; 2 if nothing could be read.";
+
 const THIN_EXAMPLES: &str = "\
 Examples:
   warpcc fatbin thin --gpu sm_80,sm_90 libx.so -o thin/libx.so
   warpcc fatbin thin --keep sm_80,sm_90+ptx libx.so -o thin/libx.so
+  warpcc fatbin thin --compress size --gpu sm_90 x-1.0-cp312-cp312-linux_x86_64.whl -o thin/
 
 In a list, sm_90 keeps machine code, compute_90 PTX, sm_90+ptx both, lto_90 LTO-IR.
 Exit code: 0, or 2 if the file is not one that can be rewritten safely.";
@@ -41,6 +54,12 @@ Examples:
 
 Exit code: 0 if all is as asked, 1 if not, 2 if a file could not be read or judged.";
 
+/// `500M` as a number of bytes.
+fn size_in_bytes(text: &str) -> Result<u64, String> {
+    let size = text.parse::<MaxSize>().ok().and_then(MaxSize::bytes);
+    size.ok_or_else(|| "write a size such as 500M or 1.5GB".to_owned())
+}
+
 /// `warpcc fatbin`.
 #[derive(Debug, Subcommand)]
 pub enum FatbinCommand {
@@ -50,7 +69,9 @@ pub enum FatbinCommand {
     Extract(ExtractArgs),
     /// Compare the kernels of two builds
     Diff(DiffArgs),
-    /// Remove unneeded images from a library, object or fat binary
+    /// Say where the bytes of device code are, and what would make them fewer
+    Size(SizeArgs),
+    /// Remove unneeded images from a library, object, wheel or fat binary, or compress them anew
     Thin(ThinArgs),
     /// Say what a driver will do on a GPU: run, compile (JIT), or fail
     Check(CheckArgs),
@@ -133,20 +154,47 @@ pub struct DiffArgs {
     pub json: bool,
 }
 
+/// `warpcc fatbin size`.
+#[derive(Debug, Args)]
+#[command(after_help = SIZE_EXAMPLES)]
+pub struct SizeArgs {
+    /// What to measure, added up; folders and wheels are searched
+    #[arg(required = true, value_name = "FILE", value_hint = ValueHint::AnyPath)]
+    pub files: Vec<PathBuf>,
+    /// Exit code 1 if there is more device code than this: 500M
+    #[arg(long, value_name = "SIZE", value_parser = size_in_bytes)]
+    pub budget: Option<u64>,
+    /// Also find equal kernels in several containers, and what they cost
+    #[arg(long)]
+    pub duplicates: bool,
+    /// Also measure every mode of compression, by doing it: some seconds for each 10 MB
+    #[arg(long)]
+    pub compression: bool,
+    /// How many kernels, templates and objects to show
+    #[arg(long, value_name = "N", default_value_t = 15)]
+    pub top: usize,
+    /// Write JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
 /// `warpcc fatbin thin`.
 #[derive(Debug, Args)]
 #[command(after_help = THIN_EXAMPLES)]
 pub struct ThinArgs {
     /// Keep these images: sm_80,sm_90+ptx
-    #[arg(long, value_name = "LIST", required_unless_present = "gpu")]
+    #[arg(long, value_name = "LIST", required_unless_present_any = ["gpu", "compress"])]
     pub keep: Option<Keep>,
     /// Keep what a driver loads on these GPUs, or compiles for them: sm_90,next
     #[arg(long, value_name = "GPU", value_delimiter = ',')]
     pub gpu: Vec<Gpu>,
-    /// A shared library, program, object or fat binary
+    /// Compress what is kept as nvcc -compress-mode does: size, balance, speed, none
+    #[arg(long, value_name = "MODE")]
+    pub compress: Option<CompressMode>,
+    /// A shared library, program, object, static library, wheel or fat binary
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub file: PathBuf,
-    /// The file to write
+    /// The file to write, or a folder for a file of the same name
     #[arg(short, long, value_name = "OUT", value_hint = ValueHint::FilePath)]
     pub output: PathBuf,
 }

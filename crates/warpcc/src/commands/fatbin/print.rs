@@ -4,5 +4,7 @@ pub mod check;
 pub mod diff;
 pub mod list;
 pub mod picture;
+pub mod size;
 mod sums;
 pub mod tables;
+pub mod thin;

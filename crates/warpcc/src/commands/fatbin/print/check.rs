@@ -5,6 +5,7 @@ use std::io::{self, Write};
 
 use warpcc_fatbin::{BinaryInput, Gpu, LoadOutcome, Verdict, Verdicts};
 
+use super::tables::versioned;
 use crate::commands::plain_text::{count, plain};
 
 /// Containers whose numbers are shown for each reason; `--json` has them all.
@@ -12,7 +13,8 @@ const NAMED: usize = 12;
 
 /// Writes an array with an object for each container and GPU.
 pub fn write_json(files: &[(&BinaryInput, &Verdicts)], out: &mut dyn Write) -> io::Result<()> {
-    let all: Vec<&Verdict> = files.iter().flat_map(|(_, v)| &v.verdicts).collect();
+    let verdicts = files.iter().flat_map(|(_, v)| &v.verdicts);
+    let all: Vec<_> = verdicts.map(versioned).collect();
     serde_json::to_writer_pretty(&mut *out, &all)?;
     writeln!(out)
 }

@@ -1,15 +1,16 @@
-//! Prints the results of `warpcc fatbin diff` and `thin`.
+//! Prints the result of `warpcc fatbin diff`.
 
 use std::io::{self, Write};
 
-use warpcc_fatbin::{FatbinDifference, KernelId, NumberChange, Thinned};
+use warpcc_fatbin::{FatbinDifference, KernelId, NumberChange};
 
-use crate::commands::plain_text::{count, plain};
+use super::tables::versioned;
+use crate::commands::plain_text::plain;
 use crate::config::format_bytes;
 
 /// Writes the difference for programs.
 pub fn write_json(difference: &FatbinDifference, out: &mut dyn Write) -> io::Result<()> {
-    serde_json::to_writer_pretty(&mut *out, difference)?;
+    serde_json::to_writer_pretty(&mut *out, &versioned(difference))?;
     writeln!(out)
 }
 
@@ -64,38 +65,4 @@ fn change(change: &NumberChange) -> String {
         or_dash(change.after),
         sum.unwrap_or_default()
     )
-}
-
-/// Writes what `thin` did to a file of `before` bytes.
-pub fn write_thinned(thinned: &Thinned, before: u64, out: &mut dyn Write) -> io::Result<()> {
-    let after = thinned.bytes.len() as u64;
-    writeln!(
-        out,
-        "{} of {} kept; file {} -> {}, fat binaries {} -> {}",
-        thinned.images.1,
-        count(thinned.images.0, "image"),
-        format_bytes(before),
-        format_bytes(after),
-        format_bytes(thinned.image_bytes.0),
-        format_bytes(thinned.image_bytes.1)
-    )?;
-    if thinned.zeroed > 0 {
-        writeln!(
-            out,
-            "{} could not be removed and are zeros now",
-            format_bytes(thinned.zeroed)
-        )?;
-    }
-    if thinned.left_whole > 0 {
-        writeln!(
-            out,
-            "{} had nothing that is kept: the smallest image of each stays, so that a driver \
-             answers as before",
-            count(thinned.left_whole, "container")
-        )?;
-    }
-    thinned
-        .notes
-        .iter()
-        .try_for_each(|note| writeln!(out, "note: {}", plain(note)))
 }

@@ -2,7 +2,27 @@
 
 use std::io::{self, Write};
 
+use serde::Serialize;
 use warpcc_fatbin::ImageRow;
+
+/// The version of all JSON of these commands: another one where a field changes its meaning or goes away.
+pub const SCHEMA: u32 = 1;
+
+/// An object with the version in it.
+#[derive(Serialize)]
+pub struct Versioned<T> {
+    schema: u32,
+    #[serde(flatten)]
+    object: T,
+}
+
+/// The object with the version.
+pub fn versioned<T: Serialize>(object: T) -> Versioned<T> {
+    Versioned {
+        schema: SCHEMA,
+        object,
+    }
+}
 
 /// The first columns of both tables.
 const IMAGE: [&str; 8] = [
@@ -24,7 +44,7 @@ pub fn write_json<'r>(
     write!(out, "[")?;
     for (number, row) in rows.enumerate() {
         writeln!(out, "{}", if number == 0 { "" } else { "," })?;
-        serde_json::to_writer(&mut *out, row)?;
+        serde_json::to_writer(&mut *out, &versioned(row))?;
     }
     writeln!(out, "\n]")
 }

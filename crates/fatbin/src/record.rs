@@ -1,0 +1,97 @@
+//! The record of a wheel: a line for each file with its hash and its size, of which some change.
+
+use std::collections::{HashMap, HashSet};
+
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use sha2::{Digest, Sha256};
+
+/// What a line says about a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Entry {
+    hash: String,
+    size: usize,
+}
+
+impl Entry {
+    /// The entry for a file with this content.
+    pub(crate) fn of(content: &[u8]) -> Self {
+        Self {
+            hash: URL_SAFE_NO_PAD.encode(Sha256::digest(content)),
+            size: content.len(),
+        }
+    }
+}
+
+/// The record with new entries for some files; all other lines stay byte for byte.
+///
+/// # Errors
+/// The name of a file that has no line.
+pub(crate) fn rewrite(record: &[u8], entries: &HashMap<String, Entry>) -> Result<Vec<u8>, String> {
+    let mut out = Vec::with_capacity(record.len());
+    let mut seen = HashSet::new();
+    for line in record.split_inclusive(|byte| *byte == b'\n') {
+        let (path, behind) = path(line);
+        let Some((name, entry)) = entries.get_key_value(&path) else {
+            out.extend_from_slice(line);
+            continue;
+        };
+        seen.insert(name);
+        out.extend_from_slice(&line[..behind]);
+        out.extend_from_slice(format!(",sha256={},{}", entry.hash, entry.size).as_bytes());
+        let text = line.trim_ascii_end().len();
+        out.extend_from_slice(&line[text..]);
+    }
+    let mut missing: Vec<_> = entries.keys().filter(|name| !seen.contains(name)).collect();
+    missing.sort();
+    match missing.first() {
+        None => Ok(out),
+        Some(name) => Err((*name).clone()),
+    }
+}
+
+/// The path of a line, and where the field ends in it. A path with a comma or a quote is quoted, as CSV has it.
+fn path(line: &[u8]) -> (String, usize) {
+    if line.first() != Some(&b'"') {
+        let end = line.iter().position(|b| *b == b',').unwrap_or(line.len());
+        return (String::from_utf8_lossy(&line[..end]).into_owned(), end);
+    }
+    let mut path = Vec::new();
+    let mut at = 1;
+    while let Some(&byte) = line.get(at) {
+        at += 1;
+        match (byte, line.get(at)) {
+            (b'"', Some(b'"')) => {
+                path.push(b'"');
+                at += 1;
+            }
+            (b'"', _) => break,
+            _ => path.push(byte),
+        }
+    }
+    (String::from_utf8_lossy(&path).into_owned(), at)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_lines_of_changed_files_change() {
+        let record =
+            b"a.so,sha256=old,10\r\n\"with,comma.so\",sha512=older,20\r\nb.py,sha256=x,1\r\n\
+            d.dist-info/RECORD,,\r\n";
+        let entry = Entry::of(b"new");
+        let entries = ["a.so", "with,comma.so"].map(|name| (name.to_owned(), entry.clone()));
+        let written = rewrite(record, &entries.into()).expect("both are there");
+        // What `openssl dgst -sha256 -binary | base64` says, in the alphabet of URLs.
+        assert_eq!(entry.hash, "EVB6Di9eadXfpApiob17buV-a82FxnybhDGzb_8hxDc");
+        let expected = format!(
+            "a.so,sha256={0},3\r\n\"with,comma.so\",sha256={0},3\r\nb.py,sha256=x,1\r\nd.dist-info/RECORD,,\r\n",
+            entry.hash
+        );
+        assert_eq!(String::from_utf8_lossy(&written), expected);
+        let other = [("none.so".to_owned(), entry)].into();
+        assert_eq!(rewrite(record, &other), Err("none.so".to_owned()));
+    }
+}

@@ -1,0 +1,67 @@
+//! `warpcc why-gpu`: which installed Python packages run on a GPU, which a driver must compile first, which fail, and what
+//! mends it.
+
+mod args;
+mod environment;
+mod judge;
+mod mend;
+mod print;
+mod target;
+
+use warpcc_jit::JitSettings;
+
+pub use args::WhyGpuArgs;
+
+use super::output;
+use crate::log;
+use crate::process_context::ProcessContext;
+use environment::{Environment, normalized};
+use judge::{Answer, judge_package};
+
+/// Every package runs, perhaps after compiling.
+const FINE: i32 = 0;
+/// A package fails.
+const FAILS: i32 = 1;
+/// Nothing could be judged.
+const FAILED: i32 = 2;
+
+/// Runs the command, and returns the exit code.
+///
+/// # Errors
+/// There is no environment to look at, or no GPU to judge for.
+pub fn run(args: &WhyGpuArgs, context: &ProcessContext) -> anyhow::Result<i32> {
+    let settings = JitSettings::read(&context.environment);
+    let target = target::find(args, &settings, context)?;
+    let environment = Environment::find(args, context)?;
+    let wanted: Vec<String> = args.packages.iter().map(|name| normalized(name)).collect();
+    let packages = environment.packages()?;
+    let missing: Vec<&String> = args
+        .packages
+        .iter()
+        .filter(|name| {
+            !packages
+                .iter()
+                .any(|p| normalized(&p.name) == normalized(name))
+        })
+        .collect();
+    for name in &missing {
+        log::fail(&format!("{name} is not installed in {}", environment.place));
+    }
+    let chosen = packages
+        .iter()
+        .filter(|p| wanted.is_empty() || wanted.contains(&normalized(&p.name)));
+    let judged = chosen.map(|package| judge_package(package, &target));
+    // One that was not asked for by name, and has nothing for a GPU, is not worth a line.
+    let judged: Vec<_> = judged
+        .filter(|judged| !wanted.is_empty() || judged.answer != Answer::NoDeviceCode)
+        .collect();
+    output::print(|out| match args.json {
+        true => print::write_json(&target, &environment.place, &judged, out),
+        false => print::write(&target, &environment.place, &judged, out),
+    })?;
+    if !missing.is_empty() || judged.iter().any(|p| p.answer == Answer::Unreadable) {
+        return Ok(FAILED);
+    }
+    let fails = judged.iter().any(|package| package.answer == Answer::Fails);
+    Ok(if fails { FAILS } else { FINE })
+}
