@@ -6,6 +6,7 @@
 use std::ops::Range;
 
 use crate::bytes::slice;
+use crate::work;
 
 /// The first bytes of a library.
 const MAGIC: &[u8] = b"!<arch>\n";
@@ -153,6 +154,7 @@ impl<'a> Members<'a> {
 /// The start of `bytes` up to one that ends it, no longer than a name is.
 fn up_to(bytes: &[u8], ends: impl Fn(u8) -> bool) -> &[u8] {
     let near = &bytes[..bytes.len().min(LONGEST_NAME)];
+    work::count(near.len());
     let end = near.iter().position(|b| ends(*b)).unwrap_or(near.len());
     &near[..end]
 }

@@ -44,6 +44,8 @@ pub fn expand<'a>(
             limit: limits.image,
         });
     }
+    // Each part is read by itself: together they are no more than the whole.
+    let mut left = outer.uncompressed_size.max(outer.stored_size);
     let blob = Arc::new(payload::decompress(outer, limits)?.into_owned());
     let mut parts = Vec::new();
     for part in 0..count {
@@ -52,6 +54,7 @@ pub fn expand<'a>(
         let from = u32_at(sub, 4).ok_or(Flaw::Table)?;
         let bytes = u64_at(sub, 8).ok_or(Flaw::Table)?;
         slice(&blob, from.into(), bytes).ok_or(Flaw::Table)?;
+        left = left.checked_sub(bytes).ok_or(Flaw::Table)?;
         let from = from as usize;
         // It fits: the blob has these bytes.
         let range = from..from + bytes as usize;

@@ -4,14 +4,16 @@
 //! up to sm_90) and 8. They keep the architecture in different bits of `e_flags` (seen on files of
 //! CUDA 11.7 to 13.5).
 
-use object::elf::{FileHeader64, SHT_NOBITS, SHT_SYMTAB};
-use object::read::elf::{FileHeader, ProgramHeader, SectionHeader, SectionTable, SymbolTable};
+use object::elf::{FileHeader64, SHT_NOBITS, SHT_SYMTAB, SectionHeader64, Sym64};
+use object::read::elf::{FileHeader, ProgramHeader, SectionHeader, SectionTable, Sym, SymbolTable};
 use object::{LittleEndian, SectionIndex};
 
 use crate::arch::{Arch, Suffix};
 use crate::attributes;
 use crate::bytes::u32_at;
 use crate::error::Flaw;
+use crate::names::{Names, SectionNames};
+use crate::work;
 
 const E: LittleEndian = LittleEndian;
 /// `EM_CUDA`.
@@ -34,23 +36,49 @@ pub struct Cubin<'d> {
     header: &'d Header,
     pub(crate) sections: SectionTable<'d, Header>,
     pub(crate) symbols: SymbolTable<'d, Header>,
+    /// By number; empty where a section has none.
+    names: Vec<&'d [u8]>,
+    symbol_names: Names<'d>,
 }
+
+/// How often all sections together may hold each byte of a file.
+const SHARED: u64 = 2;
+/// Bytes that they may hold besides, for cubins of next to nothing.
+const LEAST: u64 = 4096;
 
 impl<'d> Cubin<'d> {
     /// Finds the tables.
     ///
     /// # Errors
-    /// The bytes are no 64-bit ELF file, or its tables lie outside of it.
+    /// The bytes are no 64-bit ELF file, its tables lie outside of it, or its sections or names overlap.
     pub fn parse(data: &'d [u8]) -> Result<Self, Flaw> {
         let wrong = |error: object::Error| Flaw::Host(error.to_string());
         let header = Header::parse(data).map_err(wrong)?;
         let sections = header.sections(E, data).map_err(wrong)?;
         let symbols = sections.symbols(E, data, SHT_SYMTAB).map_err(wrong)?;
+        work::count(sections.len());
+        // Each section may be read: together no more than there is.
+        let sizes = sections.iter().filter_map(|s| Some(s.file_range(E)?.1));
+        let together = sizes.fold(0, u64::saturating_add);
+        if together > SHARED * data.len() as u64 + LEAST {
+            return Err(Flaw::Host("its sections overlap".to_owned()));
+        }
+        let table = SectionNames::new(header, &sections, data).table();
+        let names = Names::new(table, sections.len());
+        let names = sections.iter().map(|s| names.get(s.sh_name(E)));
+        let names = names
+            .map(|name| Ok(name?.unwrap_or_default()))
+            .collect::<Result<_, Flaw>>()?;
+        let strings = sections.section(symbols.string_section());
+        let strings = strings.and_then(|strings| strings.data(E, data));
+        let symbol_names = Names::new(strings.unwrap_or_default(), symbols.len());
         Ok(Self {
             data,
             header,
             sections,
             symbols,
+            names,
+            symbol_names,
         })
     }
 
@@ -95,14 +123,18 @@ impl<'d> Cubin<'d> {
 
     /// The bytes of a section.
     pub fn section(&self, name: &str) -> Option<&'d [u8]> {
-        let (_, section) = self.sections.section_by_name(E, name.as_bytes())?;
-        section.data(E, self.data).ok()
+        self.find(name)?.data(E, self.data).ok()
+    }
+
+    fn find(&self, name: &str) -> Option<&'d SectionHeader64<LittleEndian>> {
+        work::count(self.names.len());
+        let number = self.names.iter().position(|n| *n == name.as_bytes())?;
+        self.sections.section(SectionIndex(number)).ok()
     }
 
     /// The size of a section, in bytes; also of one without bytes in the file.
     pub fn section_size(&self, name: &str) -> u64 {
-        let found = self.sections.section_by_name(E, name.as_bytes());
-        found.map_or(0, |(_, section)| section.sh_size(E))
+        self.find(name).map_or(0, |section| section.sh_size(E))
     }
 
     /// Variables in global memory, in bytes.
@@ -115,8 +147,27 @@ impl<'d> Cubin<'d> {
     }
 
     pub(crate) fn section_name(&self, index: SectionIndex) -> Option<&'d [u8]> {
-        let section = self.sections.section(index).ok()?;
-        self.sections.section_name(E, section).ok()
+        let name = self.names.get(index.0)?;
+        (!name.is_empty()).then_some(*name)
+    }
+
+    /// The sections that have names, with these.
+    pub(crate) fn named_sections(
+        &self,
+    ) -> impl Iterator<Item = (&'d [u8], &'d SectionHeader64<LittleEndian>)> + '_ {
+        let all = self.names.iter().copied().zip(self.sections.iter());
+        all.filter(|(name, _)| !name.is_empty())
+    }
+
+    /// The name of a symbol.
+    ///
+    /// # Errors
+    /// See [`Names::get`].
+    pub(crate) fn symbol_name(
+        &self,
+        symbol: &Sym64<LittleEndian>,
+    ) -> Result<Option<&'d [u8]>, Flaw> {
+        self.symbol_names.get(symbol.st_name(E))
     }
 }
 

@@ -2,9 +2,14 @@
 
 use std::fmt::{self, Write};
 
+use crate::work;
+
 /// Names come from files: what one may unfold into is bounded.
 const LONGEST: usize = 64 << 10;
 const DEEPEST: u32 = 192;
+/// How many times longer than mangled a name may be, besides some bytes. Names of CUTLASS become 20 times as long.
+const GROWTH: usize = 64;
+const LEAST: usize = 1024;
 
 /// The demangled name; what is not mangled, or in an unknown way, stays as it is.
 pub fn demangle(name: &str) -> String {
@@ -48,21 +53,28 @@ fn written(
     parsing: &cpp_demangle::ParseOptions,
     writing: &cpp_demangle::DemangleOptions,
 ) -> Option<String> {
-    let mut out = Bounded(String::new());
+    let mut out = Bounded {
+        text: String::new(),
+        most: LONGEST.min(name.len() * GROWTH + LEAST),
+    };
     let symbol = cpp_demangle::Symbol::new_with_options(name, parsing).ok()?;
     symbol.structured_demangle(&mut out, writing).ok()?;
-    Some(out.0)
+    Some(out.text)
 }
 
 /// Substitutions can double a name with every few letters.
-struct Bounded(String);
+struct Bounded {
+    text: String,
+    most: usize,
+}
 
 impl Write for Bounded {
     fn write_str(&mut self, text: &str) -> fmt::Result {
-        if self.0.len() + text.len() > LONGEST {
+        work::count(text.len());
+        if self.text.len() + text.len() > self.most {
             return Err(fmt::Error);
         }
-        self.0.push_str(text);
+        self.text.push_str(text);
         Ok(())
     }
 }

@@ -15,6 +15,7 @@ use crate::container::{Container, FoundImages, MAGIC, Region, Section};
 use crate::cubin::{self, Cubin};
 use crate::error::{Flaw, ReadLimits};
 use crate::image::{Image, ImageFlags, ImageKind, ImagePlace};
+use crate::names::SectionNames;
 
 const E: LittleEndian = LittleEndian;
 /// The offset of the machine in an ELF header, the same in both classes.
@@ -127,11 +128,12 @@ fn regions(data: &[u8]) -> Result<(bool, Vec<Piece<'_>>), Flaw> {
     }
     let header = FileHeader64::<LittleEndian>::parse(data).map_err(wrong)?;
     let sections = header.sections(E, data).map_err(wrong)?;
+    let names = SectionNames::new(header, &sections, data);
     let mut pieces = Vec::new();
     let mut taken = BTreeMap::new();
     for wanted in [Section::Loaded, Section::Relocatable] {
         for (index, section) in sections.iter().enumerate() {
-            if sections.section_name(E, section) != Ok(wanted.name().as_bytes()) {
+            if !names.is(section, wanted.name().as_bytes()) {
                 continue;
             }
             let Some((from, size)) = section.file_range(E) else {

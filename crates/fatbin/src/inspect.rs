@@ -55,7 +55,7 @@ impl Image<'_> {
                 inside.relocatable = Some(cubin.is_relocatable());
                 inside.own_arch = Some(cubin.arch());
                 inside.global_bytes = cubin.global_bytes();
-                inside.functions = kernels::of_cubin(&cubin);
+                inside.functions = kernels::of_cubin(&cubin)?;
             }
             ImageKind::LtoIr | ImageKind::Concatenated | ImageKind::Unknown(_) => {}
         }

@@ -3,7 +3,7 @@
 //! Where each number stands was found by comparing with `cuobjdump -res-usage` on 34,245 functions
 //! of CUDA 11.7 to 13.5.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use object::elf::{STT_FUNC, Sym64};
 use object::read::elf::{SectionHeader, Sym};
@@ -13,7 +13,9 @@ use serde::Serialize;
 use crate::attributes;
 use crate::bytes::{u16_at, u32_at, u64_at};
 use crate::cubin::Cubin;
+use crate::error::Flaw;
 use crate::ptx;
+use crate::work;
 
 const E: LittleEndian = LittleEndian;
 
@@ -98,19 +100,17 @@ pub fn of_ptx(text: &[u8]) -> Vec<Function> {
 }
 
 /// The functions of a cubin that have code of their own, in the order of its symbols.
-pub fn of_cubin(cubin: &Cubin<'_>) -> Vec<Function> {
+///
+/// # Errors
+/// The names in it overlap.
+pub fn of_cubin(cubin: &Cubin<'_>) -> Result<Vec<Function>, Flaw> {
     let sections = Sections::new(cubin);
     let by_symbol = BySymbol::read(cubin.section(".nv.info").unwrap_or_default());
     let arch = cubin.arch().number;
-    // Many symbols may name one section: what is in it is counted once.
-    let mut counted: HashMap<&[u8], Usage> = HashMap::new();
     let mut functions = Vec::new();
-    for (index, symbol, name) in own_functions(cubin) {
+    for (index, symbol, name) in own_functions(cubin)? {
         let number = u32::try_from(index.0).unwrap_or(u32::MAX);
-        let mut usage = counted
-            .entry(name)
-            .or_insert_with(|| sections.usage(name, arch))
-            .clone();
+        let mut usage = sections.usage(name, arch);
         usage.registers = by_symbol.get(number, REGISTERS);
         usage.stack = by_symbol.get(number, STACK);
         usage.frame = by_symbol.get(number, FRAME);
@@ -121,22 +121,32 @@ pub fn of_cubin(cubin: &Cubin<'_>) -> Vec<Function> {
             usage: Some(usage),
         });
     }
-    functions
+    Ok(functions)
 }
 
-/// The functions that have a section of their own: helpers that were put into a caller's section are a part of it.
-pub(crate) fn own_functions<'c, 'd>(
-    cubin: &'c Cubin<'d>,
-) -> impl Iterator<Item = (SymbolIndex, &'d Symbol, &'d [u8])> + 'c {
-    cubin.symbols.enumerate().filter_map(|(index, symbol)| {
+/// The functions that have a section of their own: helpers that were put into a caller's section are a part of it. Of
+/// several symbols with one name the first.
+pub(crate) fn own_functions<'d>(
+    cubin: &Cubin<'d>,
+) -> Result<Vec<(SymbolIndex, &'d Symbol, &'d [u8])>, Flaw> {
+    let mut functions = Vec::new();
+    let mut seen = HashSet::new();
+    for (index, symbol) in cubin.symbols.enumerate() {
+        work::count(1);
         if symbol.st_type() != STT_FUNC {
-            return None;
+            continue;
         }
-        let name = symbol.name(E, cubin.symbols.strings()).ok()?;
-        let section = cubin.symbols.symbol_section(E, symbol, index).ok()??;
-        let own = cubin.section_name(section)?.strip_prefix(b".text.")?;
-        (own == name).then_some((index, symbol, name))
-    })
+        let Some(name) = cubin.symbol_name(symbol)? else {
+            continue;
+        };
+        let section = cubin.symbols.symbol_section(E, symbol, index);
+        let section = section.ok().flatten();
+        let own = section.and_then(|section| cubin.section_name(section)?.strip_prefix(b".text."));
+        if own == Some(name) && seen.insert(name) {
+            functions.push((index, symbol, name));
+        }
+    }
+    Ok(functions)
 }
 
 /// Whether the host starts a function with this symbol.
@@ -176,10 +186,7 @@ impl<'d> Sections<'d> {
     fn new(cubin: &Cubin<'d>) -> Self {
         let mut by_name = HashMap::new();
         let mut banks = Vec::new();
-        for section in cubin.sections.iter() {
-            let Ok(name) = cubin.sections.section_name(E, section) else {
-                continue;
-            };
+        for (name, section) in cubin.named_sections() {
             let data = section.data(E, cubin.data).unwrap_or_default();
             by_name.entry(name).or_insert((section.sh_size(E), data));
             if let Some(bank) = bank(name)
@@ -216,7 +223,9 @@ impl<'d> Sections<'d> {
             constants: constants.filter(|(_, size)| *size > 0).collect(),
             ..Usage::default()
         };
-        for attribute in attributes::each(self.data(b".nv.info.", function)) {
+        let info = self.data(b".nv.info.", function);
+        work::count(info.len());
+        for attribute in attributes::each(info) {
             match attribute.code {
                 PARAMETERS => usage.parameters = u16_at(attribute.value, 0),
                 MAX_THREADS => usage.max_threads = product(attribute.value),
@@ -225,6 +234,7 @@ impl<'d> Sections<'d> {
         }
         if arch >= WIDE_INSTRUCTIONS {
             let code = self.data(b".text.", function);
+            work::count(2 * code.len());
             let count = |of: &[u64]| instructions(code).filter(|o| of.contains(o)).count();
             usage.local_loads = u32::try_from(count(LDL)).ok();
             usage.local_stores = u32::try_from(count(STL)).ok();

@@ -3,8 +3,11 @@
 use std::fs::File;
 use std::io::{self, Read, Seek};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use memmap2::Mmap;
+
+use crate::work;
 
 use crate::container::FoundImages;
 use crate::error::ReadLimits;
@@ -16,12 +19,57 @@ const HEAD: usize = 32;
 const DEEPEST: usize = 64;
 
 /// A file that can be opened, or one inside a wheel.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone)]
 pub struct BinaryInput {
     /// The file.
     pub path: PathBuf,
     /// The member of the wheel.
     pub member: Option<String>,
+    /// The wheel, so that its directory is read once for all its members.
+    wheel: Option<Wheel>,
+}
+
+impl BinaryInput {
+    /// A file.
+    pub fn file(path: impl Into<PathBuf>) -> Self {
+        Self {
+            path: path.into(),
+            member: None,
+            wheel: None,
+        }
+    }
+
+    /// A member of a wheel.
+    pub fn member(path: impl Into<PathBuf>, member: String) -> Self {
+        Self {
+            member: Some(member),
+            ..Self::file(path)
+        }
+    }
+
+    fn key(&self) -> (&Path, Option<&str>) {
+        (&self.path, self.member.as_deref())
+    }
+}
+
+impl PartialEq for BinaryInput {
+    fn eq(&self, other: &Self) -> bool {
+        self.key() == other.key()
+    }
+}
+
+impl Eq for BinaryInput {}
+
+impl PartialOrd for BinaryInput {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for BinaryInput {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        self.key().cmp(&other.key())
+    }
 }
 
 impl std::fmt::Display for BinaryInput {
@@ -66,6 +114,9 @@ pub enum OpenFailure {
     /// The wheel's table or a member is damaged.
     #[error("corrupt wheel: {0}")]
     Wheel(#[from] zip::result::ZipError),
+    /// Members of a wheel share bytes.
+    #[error("corrupt wheel: its members overlap")]
+    Overlap,
     /// A member of a wheel is larger than the limit.
     #[error("refused: a member of {0} bytes, more than the limit of {1}")]
     TooLarge(u64, u64),
@@ -95,9 +146,10 @@ impl Binary {
 
     fn try_open(input: &BinaryInput, limits: &ReadLimits) -> Result<(Mmap, Format), OpenFailure> {
         let file = open_regular(&input.path)?;
-        let file = match &input.member {
-            Some(member) => unpack(file, member, limits)?,
-            None => file,
+        let file = match (&input.member, &input.wheel) {
+            (Some(member), Some(wheel)) => unpack(wheel.clone(), member, limits)?,
+            (Some(member), None) => unpack(wheel(&file)?, member, limits)?,
+            (None, _) => file,
         };
         if file.metadata()?.len() == 0 {
             return Err(OpenFailure::Empty);
@@ -138,12 +190,38 @@ fn open_regular(path: &Path) -> Result<File, OpenFailure> {
     Ok(File::open(path)?)
 }
 
-fn unpack(file: File, member: &str, limits: &ReadLimits) -> Result<File, OpenFailure> {
-    let mut wheel = zip::ZipArchive::new(io::BufReader::new(file))?;
+fn unpack(mut wheel: Wheel, member: &str, limits: &ReadLimits) -> Result<File, OpenFailure> {
     let mut packed = wheel.by_name(member)?;
     let size = packed.size();
     let unpacked = unpack_member(&mut packed, limits.member)?;
     unpacked.ok_or(OpenFailure::TooLarge(size, limits.member))
+}
+
+/// A wheel whose directory has been read; a copy shares it, and reads at a place of its own.
+pub(crate) type Wheel = zip::ZipArchive<io::Cursor<SharedMap>>;
+
+/// A mapped file that several readers have.
+#[derive(Debug, Clone)]
+pub(crate) struct SharedMap(Arc<Mmap>);
+
+impl AsRef<[u8]> for SharedMap {
+    fn as_ref(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+/// Reads the directory of a wheel.
+///
+/// # Errors
+/// It is damaged, or its members overlap: a few bytes would be unpacked again and again.
+pub(crate) fn wheel(file: &File) -> Result<Wheel, OpenFailure> {
+    let map = SharedMap(Arc::new(map(file)?));
+    let mut wheel = zip::ZipArchive::new(io::Cursor::new(map))?;
+    work::count(wheel.len());
+    match wheel.has_overlapping_entries()? {
+        true => Err(OpenFailure::Overlap),
+        false => Ok(wheel),
+    }
 }
 
 /// Unpacks a member of a wheel to a temporary file without a name; `None` if it has more than `limit` bytes, whatever it
@@ -179,10 +257,7 @@ fn collect_inputs(
     inputs: &mut Vec<BinaryInput>,
     errors: &mut Vec<FatbinError>,
 ) {
-    let input = BinaryInput {
-        path: path.to_owned(),
-        member: None,
-    };
+    let input = BinaryInput::file(path);
     let fail = |why| FatbinError {
         input: input.clone(),
         why,
@@ -194,9 +269,12 @@ fn collect_inputs(
     match found {
         Seen::Nothing => {}
         Seen::File => inputs.push(input),
-        Seen::Members(members) => inputs.extend(members.into_iter().map(|member| BinaryInput {
-            path: path.to_owned(),
-            member: Some(member),
+        Seen::Members(members, wheel) => inputs.extend(members.into_iter().map(|member| {
+            let wheel = Some(wheel.clone());
+            BinaryInput {
+                wheel,
+                ..BinaryInput::member(path, member)
+            }
         })),
         Seen::Folder(entries) => {
             for entry in entries {
@@ -209,7 +287,7 @@ fn collect_inputs(
 enum Seen {
     Nothing,
     File,
-    Members(Vec<String>),
+    Members(Vec<String>, Wheel),
     Folder(Vec<PathBuf>),
 }
 
@@ -234,7 +312,10 @@ fn look_into(path: &Path, depth: usize) -> Result<Seen, OpenFailure> {
     }
     let mut file = File::open(path)?;
     match Format::detect(&head(&mut file)?) {
-        Some(Format::Wheel) => Ok(Seen::Members(members(file)?)),
+        Some(Format::Wheel) => {
+            let mut wheel = wheel(&file)?;
+            Ok(Seen::Members(members(&mut wheel)?, wheel))
+        }
         Some(_) => Ok(Seen::File),
         None if depth > 0 => Ok(Seen::Nothing),
         None if metadata.len() == 0 => Err(OpenFailure::Empty),
@@ -249,9 +330,7 @@ pub(crate) fn head(file: &mut impl Read) -> io::Result<Vec<u8>> {
 }
 
 /// The members of a wheel that can hold a fat binary, by their first bytes.
-fn members(mut file: File) -> Result<Vec<String>, OpenFailure> {
-    file.rewind()?;
-    let mut wheel = zip::ZipArchive::new(io::BufReader::new(file))?;
+fn members(wheel: &mut Wheel) -> Result<Vec<String>, OpenFailure> {
     let mut members = Vec::new();
     for index in 0..wheel.len() {
         let mut member = wheel.by_index(index)?;

@@ -10,6 +10,7 @@
 //!
 //! Where that is not possible, the bytes stay as zeros, and a note says why.
 
+use std::collections::HashSet;
 use std::ops::Range;
 
 use object::LittleEndian;
@@ -17,9 +18,12 @@ use object::elf::{ET_REL, FileHeader64, PT_INTERP, PT_LOAD, PT_PHDR, SHT_NOBITS,
 use object::read::elf::{FileHeader, SectionHeader};
 
 use crate::bytes::{put_u16, put_u64};
+use crate::container::Section;
+use crate::names::SectionNames;
 use crate::rewritten::Rewritten;
 use crate::thin_pointers::Pointers;
 use crate::thin_segments::{SEGMENT, Segment, split};
+use crate::work;
 
 const E: LittleEndian = LittleEndian;
 /// Offsets in the ELF header, a section header and a program header.
@@ -33,6 +37,9 @@ const ANEW: &str = "link the file again, or keep it as it is";
 /// The largest page a kernel of the machine may have: a segment's place in the file and in memory
 /// must agree up to it.
 const PAGES: [(u16, u64); 2] = [(62, 4 << 10), (183, 64 << 10)];
+
+/// Sections of fat binaries that a file may have: a linker makes one of each kind.
+const MOST_SECTIONS: usize = 64;
 
 /// The new file.
 #[derive(Debug)]
@@ -56,6 +63,7 @@ struct Packed {
 /// Puts the containers into `file`.
 pub fn place(file: &[u8], containers: &[Rewritten]) -> Result<Placed, String> {
     let header = FileHeader64::<LittleEndian>::parse(file).map_err(|e| e.to_string())?;
+    not_overlapping(file, header)?;
     let mut bytes = file.to_vec();
     let mut notes = Vec::new();
     let linked = header.e_type(E) != ET_REL;
@@ -101,6 +109,16 @@ pub fn place(file: &[u8], containers: &[Rewritten]) -> Result<Placed, String> {
 
 type Header = FileHeader64<LittleEndian>;
 
+/// Each section may be read: together they hold no more than there is, and some small ones that share.
+fn not_overlapping(file: &[u8], header: &Header) -> Result<(), String> {
+    let sections = header.section_headers(E, file).map_err(|e| e.to_string())?;
+    let sizes = sections.iter().filter_map(|s| Some(s.file_range(E)?.1));
+    match sizes.fold(0, u64::saturating_add) > 2 * file.len() as u64 {
+        true => Err(format!("its sections overlap; {ANEW}")),
+        false => Ok(()),
+    }
+}
+
 fn fill(bytes: &mut [u8], range: Range<u64>) {
     if let Some(part) = bytes.get_mut(range.start as usize..range.end as usize) {
         part.fill(0);
@@ -119,27 +137,40 @@ fn pack(
     let sections = header.sections(E, file).map_err(|e| e.to_string())?;
     let size = u64::from(header.e_shentsize(E));
     let mut packed = Vec::new();
+    let names = SectionNames::new(header, &sections, file);
     for (section, index) in sections.iter().zip(0_u64..) {
-        let name = sections.section_name(E, section).unwrap_or_default();
+        work::count(1);
+        let wanted = [Section::Loaded, Section::Relocatable];
+        let Some(wanted) = wanted
+            .into_iter()
+            .find(|w| names.is(section, w.name().as_bytes()))
+        else {
+            continue;
+        };
+        let name = wanted.name();
         let Some((from, length)) = section.file_range(E) else {
             continue;
         };
+        if packed.len() >= MOST_SECTIONS {
+            return Err(format!(
+                "more than {MOST_SECTIONS} sections of fat binaries; {ANEW}"
+            ));
+        }
+        work::count(containers.len());
         let end = from
             .checked_add(length)
             .filter(|end| *end <= file.len() as u64);
         let range = from..end.ok_or("a section ends behind the file")?;
-        let inside =
-            |c: &&Rewritten| c.section.name().as_bytes() == name && range.contains(&c.offset);
+        let inside = |c: &&Rewritten| c.section == wanted && range.contains(&c.offset);
         let mine: Vec<&Rewritten> = containers.iter().filter(inside).collect();
         if mine.is_empty() {
             continue;
         }
         let address = |offset: u64| section.sh_addr(E).wrapping_add(offset - from);
-        let starts: Vec<u64> = mine.iter().map(|c| address(c.offset)).collect();
+        let starts: HashSet<u64> = mine.iter().map(|c| address(c.offset)).collect();
         let addresses = section.sh_addr(E)..address(range.end);
         let movable = pointers.filter(|p| p.are_all_at(addresses.clone(), &starts));
         if movable.is_none() && mine.len() > 1 {
-            let name = String::from_utf8_lossy(name);
             notes.push(format!(
                 "{name}: its containers keep their places, as not all that points at them is known"
             ));
@@ -154,7 +185,6 @@ fn pack(
             };
             let end = start + container.bytes.len() as u64;
             if start < cursor || end > range.end {
-                let name = String::from_utf8_lossy(name);
                 return Err(format!(
                     "the containers of section {index} ({name}) overlap or do not fit into it; {ANEW}"
                 ));

@@ -3,13 +3,15 @@
 //! A container may be moved only when everything that points into its section is such a wrapper. In the output of nvcc
 //! and clang, code points at wrappers, never at containers.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use object::LittleEndian;
 use object::elf::{FileHeader64, Rela64, SHT_NOBITS, SHT_RELA, SectionHeader64, SectionType};
 use object::read::elf::{FileHeader, Rela, SectionHeader};
 
 use crate::bytes::{slice, u64_at};
+use crate::names::SectionNames;
+use crate::work;
 
 const E: LittleEndian = LittleEndian;
 /// Bytes of a wrapper, and where its pointer is.
@@ -69,13 +71,16 @@ impl Pointers {
                 _ => {}
             }
         }
-        let at = |address: u64| place_of(address, sections.iter());
+        let places = Places::new(sections.iter());
+        let at = |address: u64| places.of(address);
         for place in packed {
             let value = at(place).and_then(|offset| u64_at(file, usize::try_from(offset).ok()?));
             targets.insert(place, value?);
         }
         let mut wrappers: HashMap<u64, Vec<u64>> = HashMap::new();
-        if let Some((_, section)) = sections.section_by_name(E, b".nvFatBinSegment") {
+        let names = SectionNames::new(header, &sections, file);
+        let wrapping = sections.iter().find(|s| names.is(*s, b".nvFatBinSegment"));
+        if let Some(section) = wrapping {
             let (address, from) = (section.sh_addr(E), section.sh_offset(E));
             let bytes = slice(file, from, section.sh_size(E))?;
             for index in 0..bytes.len() as u64 / WRAPPER {
@@ -101,7 +106,8 @@ impl Pointers {
     }
 
     /// Whether all that is known to point into these addresses is a wrapper at one of `starts`.
-    pub fn are_all_at(&self, section: std::ops::Range<u64>, starts: &[u64]) -> bool {
+    pub fn are_all_at(&self, section: std::ops::Range<u64>, starts: &HashSet<u64>) -> bool {
+        work::count(self.wrappers.len() + self.others.len());
         let inside = self.wrappers.keys().filter(|to| section.contains(to));
         !self.others.iter().any(|to| section.contains(to))
             && inside.into_iter().all(|to| starts.contains(to))
@@ -130,21 +136,28 @@ fn unpack(table: &[u8]) -> Vec<u64> {
     places
 }
 
-/// Where in the file the byte at an address is.
-fn place_of<'s>(
-    address: u64,
-    sections: impl Iterator<Item = &'s SectionHeader64<LittleEndian>>,
-) -> Option<u64> {
-    for section in sections {
-        let inside = address.checked_sub(section.sh_addr(E));
-        if section.sh_addr(E) == 0 || section.sh_type(E) == SHT_NOBITS {
-            continue;
-        }
-        if let Some(inside) = inside.filter(|inside| *inside < section.sh_size(E)) {
-            return section.sh_offset(E).checked_add(inside);
-        }
+/// Where in the file the bytes at addresses are.
+struct Places {
+    /// First address, length, place in the file; by address.
+    sections: Vec<(u64, u64, u64)>,
+}
+
+impl Places {
+    fn new<'s>(sections: impl Iterator<Item = &'s SectionHeader64<LittleEndian>>) -> Self {
+        let loaded = sections.filter(|s| s.sh_addr(E) != 0 && s.sh_type(E) != SHT_NOBITS);
+        let rows = loaded.map(|s| (s.sh_addr(E), s.sh_size(E), s.sh_offset(E)));
+        let mut sections: Vec<_> = rows.collect();
+        sections.sort_unstable();
+        Self { sections }
     }
-    None
+
+    fn of(&self, address: u64) -> Option<u64> {
+        work::count(1);
+        let behind = self.sections.partition_point(|(from, ..)| *from <= address);
+        let (from, length, offset) = self.sections.get(behind.checked_sub(1)?)?;
+        let inside = address - from;
+        (inside < *length).then(|| offset.checked_add(inside))?
+    }
 }
 
 #[cfg(test)]

@@ -5,18 +5,18 @@
 
 use std::collections::HashMap;
 use std::fs::File;
-use std::io::{self, BufReader, Read, Seek, Write};
+use std::io::{self, Read, Seek, Write};
 use std::path::Path;
 
+use zip::ZipWriter;
 use zip::result::ZipError;
-use zip::{ZipArchive, ZipWriter};
 
 use crate::compress::CompressMode;
 use crate::error::ReadLimits;
 use crate::host::Format;
 use crate::record::{Entry, rewrite};
 use crate::selection::Keep;
-use crate::source::{head, map, unpack_member};
+use crate::source::{OpenFailure, Wheel, head, map, unpack_member, wheel as open_wheel};
 use crate::thin::{Refusal, Thinned, thin_bytes};
 
 /// Files with signatures over the record, which would be wrong afterwards.
@@ -41,9 +41,9 @@ pub enum NotThinned {
         /// The limit, in bytes.
         limit: u64,
     },
-    /// Members share bytes of the file.
-    #[error("corrupt wheel: its members overlap")]
-    Overlap,
+    /// It is damaged.
+    #[error(transparent)]
+    Open(#[from] OpenFailure),
     /// There is no record to correct.
     #[error("not a wheel: it has no NAME.dist-info/RECORD")]
     NoRecord,
@@ -91,10 +91,7 @@ pub fn thin_wheel<W: Write + Seek>(
     compress: Option<CompressMode>,
     limits: &ReadLimits,
 ) -> Result<ThinnedWheel, NotThinned> {
-    let mut wheel = ZipArchive::new(BufReader::new(File::open(path)?))?;
-    if wheel.has_overlapping_entries()? {
-        return Err(NotThinned::Overlap);
-    }
+    let mut wheel = open_wheel(&File::open(path)?)?;
     let record = record_of(&wheel)?;
     let mut done = ThinnedWheel::default();
     let mut changed: HashMap<usize, File> = HashMap::new();
@@ -140,7 +137,7 @@ enum Looked {
 }
 
 fn member(
-    wheel: &mut ZipArchive<BufReader<File>>,
+    wheel: &mut Wheel,
     index: usize,
     keep: &Keep,
     compress: Option<CompressMode>,
@@ -189,7 +186,7 @@ fn add(done: &mut ThinnedWheel, name: String, before: u64, thinned: Thinned) {
 }
 
 /// The member with the hashes of all others.
-fn record_of(wheel: &ZipArchive<BufReader<File>>) -> Result<usize, NotThinned> {
+fn record_of(wheel: &Wheel) -> Result<usize, NotThinned> {
     let mut found = None;
     for index in 0..wheel.len() {
         let Some(name) = wheel.name_for_index(index) else {
@@ -212,11 +209,7 @@ fn record_of(wheel: &ZipArchive<BufReader<File>>) -> Result<usize, NotThinned> {
     found.ok_or(NotThinned::NoRecord)
 }
 
-fn read_whole(
-    wheel: &mut ZipArchive<BufReader<File>>,
-    index: usize,
-    limits: &ReadLimits,
-) -> Result<Vec<u8>, NotThinned> {
+fn read_whole(wheel: &mut Wheel, index: usize, limits: &ReadLimits) -> Result<Vec<u8>, NotThinned> {
     let packed = wheel.by_index(index)?;
     let mut text = Vec::new();
     packed.take(limits.image + 1).read_to_end(&mut text)?;
@@ -232,7 +225,7 @@ fn read_whole(
 
 /// Writes all members in their order.
 fn write<W: Write + Seek>(
-    wheel: &mut ZipArchive<BufReader<File>>,
+    wheel: &mut Wheel,
     out: W,
     changed: &mut HashMap<usize, File>,
     (record, text): (usize, &[u8]),

@@ -12,6 +12,7 @@ use crate::image::ImageKind;
 use crate::inspect::Inside;
 use crate::select::{Candidate, CudaError, Gpu, Selection, Situation, choose, ptx_compiles};
 use crate::source::Binary;
+use crate::work;
 
 /// The driver's choice for one container on one GPU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
@@ -139,6 +140,7 @@ pub fn judge(
         .iter()
         .partition(|l| !(l.container.linked && l.container.section == Section::Relocatable));
     verdicts.linked_in = inputs.len();
+    let links = Links::new(&inputs, gpus, situation);
     for container in judged {
         if container.is_empty() {
             verdicts.empty += 1;
@@ -147,7 +149,7 @@ pub fn judge(
         for &gpu in gpus {
             let mut verdict = one(&file, container, gpu, situation);
             if verdict.outcome == LoadOutcome::Fail {
-                try_linking(&mut verdict, container, &inputs, situation);
+                links.try_linking(&mut verdict, container);
             }
             verdicts.verdicts.push(verdict);
         }
@@ -291,35 +293,52 @@ fn explain(
     }
 }
 
-/// The runtime can link anew from relocatable PTX when the linked container has nothing that fits.
-fn try_linking(
-    verdict: &mut Verdict,
-    looked: &Looked<'_, '_>,
-    inputs: &[&Looked<'_, '_>],
-    situation: &Situation,
-) {
-    // Whether this container came out of the device link: its kernels are those of the inputs.
-    let linked = inputs.iter().flat_map(|input| input.kernels());
-    let linked: BTreeSet<&str> = linked.collect();
-    let from_link = !linked.is_empty() && looked.kernels().is_subset(&linked);
-    let compiles = |input: &Looked<'_, '_>| {
-        input.container.images.iter().any(|image| {
-            let too_new = situation
-                .driver
-                .zip(image.code_version)
-                .is_some_and(|(driver, version)| version > driver.newest_ptx());
-            let unread = Candidate::from(image).concatenated
-                && situation.driver.is_some_and(|d| !d.reads_concatenated());
-            let fits = image.kind == ImageKind::Ptx && ptx_compiles(image.arch, verdict.gpu);
-            fits && !too_new && !unread
-        })
-    };
-    if from_link && !situation.disable_jit && inputs.iter().all(|input| compiles(input)) {
-        verdict.outcome = LoadOutcome::JitLink;
-        verdict.why = format!(
-            "the linked code has nothing for {}; the runtime can compile and link the relocatable \
-             PTX anew",
-            verdict.gpu
-        );
+/// The relocatable code of which a linked file was made: looked into once, for all containers.
+struct Links<'l> {
+    /// Its kernels.
+    kernels: BTreeSet<&'l str>,
+    /// The GPUs for which all of it has PTX that a driver compiles.
+    compiles: Vec<Gpu>,
+}
+
+impl<'l> Links<'l> {
+    fn new(inputs: &[&'l Looked<'_, '_>], gpus: &[Gpu], situation: &Situation) -> Self {
+        let kernels = inputs.iter().flat_map(|input| input.kernels()).collect();
+        let can = |gpu: &&Gpu| inputs.iter().all(|input| has_text(input, **gpu, situation));
+        let compiles = match situation.disable_jit {
+            true => Vec::new(),
+            false => gpus.iter().filter(can).copied().collect(),
+        };
+        Self { kernels, compiles }
     }
+
+    /// The runtime can link anew from relocatable PTX when the linked container has nothing that fits.
+    fn try_linking(&self, verdict: &mut Verdict, looked: &Looked<'_, '_>) {
+        // Whether this container came out of the device link: its kernels are those of the inputs.
+        let own = looked.kernels();
+        work::count(own.len());
+        let from_link = !self.kernels.is_empty() && own.is_subset(&self.kernels);
+        if from_link && self.compiles.contains(&verdict.gpu) {
+            verdict.outcome = LoadOutcome::JitLink;
+            verdict.why = format!(
+                "the linked code has nothing for {}; the runtime can compile and link the relocatable \
+                 PTX anew",
+                verdict.gpu
+            );
+        }
+    }
+}
+
+fn has_text(input: &Looked<'_, '_>, gpu: Gpu, situation: &Situation) -> bool {
+    work::count(input.container.images.len());
+    input.container.images.iter().any(|image| {
+        let too_new = situation
+            .driver
+            .zip(image.code_version)
+            .is_some_and(|(driver, version)| version > driver.newest_ptx());
+        let unread = Candidate::from(image).concatenated
+            && situation.driver.is_some_and(|d| !d.reads_concatenated());
+        let fits = image.kind == ImageKind::Ptx && ptx_compiles(image.arch, gpu);
+        fits && !too_new && !unread
+    })
 }

@@ -56,10 +56,7 @@ fn ptx() -> Vec<u8> {
 fn opened(bytes: &[u8]) -> (NamedTempFile, Result<Binary, OpenFailure>) {
     let mut file = NamedTempFile::new().expect("a file");
     file.write_all(bytes).expect("written");
-    let input = BinaryInput {
-        path: file.path().to_owned(),
-        member: None,
-    };
+    let input = BinaryInput::file(file.path());
     let binary = Binary::open(input, &ReadLimits::default()).map_err(|error| error.why);
     (file, binary)
 }

@@ -257,10 +257,7 @@ mod tests {
     const GPU: &str = "echo '{\"gpu\":[13,0,90,\"a card\"]}';";
 
     fn file() -> BinaryInput {
-        BinaryInput {
-            path: "x".into(),
-            member: None,
-        }
+        BinaryInput::file("x")
     }
 
     #[test]

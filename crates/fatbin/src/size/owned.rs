@@ -57,11 +57,7 @@ fn of_cubin(payload: &[u8]) -> Result<Vec<Owned>, Flaw> {
     let cubin = Cubin::parse(payload)?;
     let mut numbers: HashMap<&[u8], usize> = HashMap::new();
     let mut functions: Vec<(Owned, Sha256)> = Vec::new();
-    for (_, symbol, name) in kernels::own_functions(&cubin) {
-        // Two symbols of one name have one section.
-        if numbers.contains_key(name) {
-            continue;
-        }
+    for (_, symbol, name) in kernels::own_functions(&cubin)? {
         numbers.insert(name, functions.len());
         let function = Owned {
             name: String::from_utf8_lossy(name).into_owned(),
@@ -71,10 +67,7 @@ fn of_cubin(payload: &[u8]) -> Result<Vec<Owned>, Flaw> {
         };
         functions.push((function, Sha256::new()));
     }
-    for section in cubin.sections.iter() {
-        let Ok(name) = cubin.sections.section_name(E, section) else {
-            continue;
-        };
+    for (name, section) in cubin.named_sections() {
         let Some((kind, number)) = owner(name, &numbers) else {
             continue;
         };

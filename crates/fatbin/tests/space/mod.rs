@@ -37,10 +37,7 @@ pub fn folder() -> TempDir {
 
 /// Opens a file that must open.
 pub fn open(path: &Path) -> Binary {
-    let input = BinaryInput {
-        path: path.to_owned(),
-        member: None,
-    };
+    let input = BinaryInput::file(path);
     Binary::open(input, &ReadLimits::default()).expect("it opens")
 }
 

@@ -14,10 +14,7 @@ use crate::commands::output;
 
 pub(super) fn thin_file(args: &ThinArgs) -> anyhow::Result<i32> {
     let limits = ReadLimits::default();
-    let input = BinaryInput {
-        path: args.file.clone(),
-        member: None,
-    };
+    let input = BinaryInput::file(&args.file);
     let binary = Binary::open(input, &limits)?;
     let output = output_path(args)?;
     let same = output.canonicalize().ok() == args.file.canonicalize().ok();

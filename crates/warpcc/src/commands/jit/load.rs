@@ -38,9 +38,9 @@ fn each(args: &LoadArgs, loader: &Loader, out: &mut dyn Write) -> anyhow::Result
         return Ok(());
     };
     let limits = ReadLimits::default();
-    let input = BinaryInput {
-        path,
-        member: args.member.clone(),
+    let input = match args.member.clone() {
+        Some(member) => BinaryInput::member(path, member),
+        None => BinaryInput::file(path),
     };
     let binary = Binary::open(input, &limits)?;
     let found = binary.contents(&limits);

@@ -97,10 +97,7 @@ pub fn judge_package(package: &Package, target: &Target) -> Judged {
     let limits = ReadLimits::default();
     let mut sum = Sum::default();
     for path in &package.files {
-        let input = BinaryInput {
-            path: path.clone(),
-            member: None,
-        };
+        let input = BinaryInput::file(path);
         match Binary::open(input, &limits) {
             Ok(binary) => sum.add(&binary, target, &limits),
             // A linker script is named as a library, and an empty file marks a package.
