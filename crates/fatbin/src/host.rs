@@ -14,6 +14,7 @@ use crate::bytes::{u16_at, u32_at};
 use crate::container::{Container, FoundImages, MAGIC, Region, Section};
 use crate::cubin::{self, Cubin};
 use crate::error::{Flaw, ReadLimits};
+use crate::host_pe;
 use crate::image::{Image, ImageFlags, ImageKind, ImagePlace};
 use crate::names::SectionNames;
 
@@ -37,7 +38,7 @@ pub enum Format {
     Wheel,
     /// macOS: recognised, not read.
     MachO,
-    /// Windows: recognised, not read.
+    /// A program or DLL for Windows: read, not rewritten.
     Pe,
 }
 
@@ -81,7 +82,7 @@ pub fn read<'a>(data: &'a [u8], format: Format, limits: &ReadLimits) -> FoundIma
         Format::Cubin => stand_alone(data, 0, None, &mut found),
         Format::Wheel => found.problem(None, 0, Flaw::NotSupported("a wheel inside a wheel")),
         Format::MachO => found.problem(None, 0, Flaw::NotSupported("a Mach-O file (macOS)")),
-        Format::Pe => found.problem(None, 0, Flaw::NotSupported("a PE file (Windows)")),
+        Format::Pe => walk_all(pieces_of_pe(data), 0, None, limits, &mut found),
     }
     found
 }
@@ -93,7 +94,18 @@ fn elf<'a>(
     limits: &ReadLimits,
     found: &mut FoundImages<'a>,
 ) {
-    let (linked, regions) = match regions(data) {
+    walk_all(regions(data), base, member, limits, found);
+}
+
+/// Walks the sections of a host file that begins at `base`.
+fn walk_all<'a>(
+    regions: Result<(bool, Vec<Piece<'a>>), Flaw>,
+    base: u64,
+    member: Option<&str>,
+    limits: &ReadLimits,
+    found: &mut FoundImages<'a>,
+) {
+    let (linked, regions) = match regions {
         Ok(found) => found,
         Err(flaw) => return found.problem(member, base, flaw),
     };
@@ -139,23 +151,44 @@ fn regions(data: &[u8]) -> Result<(bool, Vec<Piece<'_>>), Flaw> {
             let Some((from, size)) = section.file_range(E) else {
                 continue;
             };
-            let rest = usize::try_from(from).ok().and_then(|from| data.get(from..));
-            let all = usize::try_from(size).ok().zip(rest);
-            let bytes = match all.map(|(size, rest)| &rest[..size.min(rest.len())]) {
-                Some([]) if size == 0 => continue,
-                Some([]) | None => Err(Flaw::Truncated),
-                Some(bytes) if !take(&mut taken, from..from + bytes.len() as u64) => {
-                    let name = wanted.name();
-                    Err(Flaw::Host(format!(
-                        "section {index} ({name}) overlaps another section of fat binaries, and is skipped; link the file again"
-                    )))
-                }
-                Some(bytes) => Ok(bytes),
-            };
-            pieces.push((wanted, from, bytes));
+            pieces.extend(piece(data, wanted, index, (from, size), &mut taken));
         }
     }
     Ok((header.e_type(E) != object::elf::ET_REL, pieces))
+}
+
+/// The same of a program or DLL for Windows, which is always linked.
+fn pieces_of_pe(data: &[u8]) -> Result<(bool, Vec<Piece<'_>>), Flaw> {
+    let mut taken = BTreeMap::new();
+    let sections = host_pe::sections(data)?.into_iter().enumerate();
+    let pieces = sections.filter_map(|(index, (wanted, from, size))| {
+        piece(data, wanted, index, (from, size), &mut taken)
+    });
+    Ok((true, pieces.collect()))
+}
+
+/// The bytes of one section; `None` where it has none.
+fn piece<'a>(
+    data: &'a [u8],
+    wanted: Section,
+    index: usize,
+    (from, size): (u64, u64),
+    taken: &mut BTreeMap<u64, u64>,
+) -> Option<Piece<'a>> {
+    let rest = usize::try_from(from).ok().and_then(|from| data.get(from..));
+    let all = usize::try_from(size).ok().zip(rest);
+    let bytes = match all.map(|(size, rest)| &rest[..size.min(rest.len())]) {
+        Some([]) if size == 0 => return None,
+        Some([]) | None => Err(Flaw::Truncated),
+        Some(bytes) if !take(taken, from..from + bytes.len() as u64) => {
+            let name = wanted.name();
+            Err(Flaw::Host(format!(
+                "section {index} ({name}) overlaps another section of fat binaries, and is skipped; link the file again"
+            )))
+        }
+        Some(bytes) => Ok(bytes),
+    };
+    Some((wanted, from, bytes))
 }
 
 /// Adds a range to those that are taken, by their start, if it overlaps none of them.

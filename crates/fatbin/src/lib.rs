@@ -18,6 +18,7 @@ mod diff;
 mod error;
 mod gpus;
 mod host;
+mod host_pe;
 mod image;
 mod inspect;
 mod kernels;

@@ -103,7 +103,7 @@ pub enum OpenFailure {
     #[error("{0}")]
     Io(#[from] io::Error),
     /// The first bytes are of nothing that can hold a fat binary.
-    #[error("not an ELF file, static library, fat binary, cubin, wheel or folder")]
+    #[error("not an ELF file, PE file, static library, fat binary, cubin, wheel or folder")]
     Unknown,
     /// Nothing in it.
     #[error("the file is empty")]
