@@ -638,7 +638,7 @@ pub fn find(argument: &str) -> Option<Match<'_>> {
 }
 
 /// The reason to bypass a call with this option of the host compiler: it writes a file next to the object, or reads files in
-/// a way that is not visible.
+/// a way that is not visible, or takes relative names, the object's among them, from another folder.
 pub fn host_side_file(option: &str) -> Option<&'static str> {
     const PREFIXES: &[(&str, &str)] = &[
         ("-fprofile", "host option -fprofile"),
@@ -675,6 +675,8 @@ pub fn host_side_file(option: &str) -> Option<&'static str> {
         ("-Wl,--out-implib", "host option -Wl,--out-implib"),
         ("-Wp,", "host option -Wp"),
         ("-wrapper", "host option -wrapper"),
+        ("-working-directory", "host option -working-directory"),
+        ("--working-directory", "host option -working-directory"),
         ("-MD", "host option -MD"),
         ("-MMD", "host option -MD"),
         ("-MF", "host option -MD"),

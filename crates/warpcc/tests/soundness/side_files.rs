@@ -90,6 +90,21 @@ fn files_in_another_folder_are_named_after_the_object() {
     }
 }
 
+/// clang puts a relative output there too, and reads another source.
+#[test]
+fn an_object_below_clangs_working_directory_is_there() {
+    let space = space("working-directory", "");
+    space.write("sub/case.cpp", "int in_sub() { return 1; }\n");
+    space.write("case.cpp", "int beside() { return 1; }\n");
+    let folder = "-Xcompiler -working-directory={work}/sub";
+    let line = format!("-c case.cpp -o out.o -ccbin clang++-14 {folder}");
+    let wanted = left_by(&space, &Program::Nvcc, &line);
+    assert_eq!(wanted, ["sub/out.o"]);
+    for _ in 0..2 {
+        assert_eq!(left_by(&space, &Program::Launcher, &line), wanted);
+    }
+}
+
 #[test]
 fn a_profile_is_looked_for_beside_the_object() {
     let space = space("beside-profile", "-fprofile-use -Wno-missing-profile");
