@@ -1,12 +1,22 @@
 //! C++ names of kernels as people wrote them.
 
 use std::fmt::{self, Write};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::work;
 
 /// Names come from files: what one may unfold into is bounded.
 const LONGEST: usize = 64 << 10;
-const DEEPEST: u32 = 192;
+/// A text that is almost a name takes the parser twice as long with each argument list in another: a tenth of a second at
+/// this depth. Ten lists in each other fit, and all names of bitsandbytes at half of it.
+const DEEPEST: u32 = 96;
+/// Texts that are no names, of which a process tries so many. What nvcc writes are names.
+const MOST_FAILED: u32 = 64;
+/// What an attempt counts as, besides what it writes.
+const ATTEMPT: usize = 1 << 10;
+
+static FAILED: AtomicU32 = AtomicU32::new(0);
+
 /// How many times longer than mangled a name may be, besides some bytes. Names of CUTLASS become 20 times as long.
 const GROWTH: usize = 64;
 const LEAST: usize = 1024;
@@ -49,6 +59,22 @@ pub fn template_family(name: &str) -> String {
 }
 
 fn written(
+    name: &str,
+    parsing: &cpp_demangle::ParseOptions,
+    writing: &cpp_demangle::DemangleOptions,
+) -> Option<String> {
+    if FAILED.load(Ordering::Relaxed) >= MOST_FAILED {
+        return None;
+    }
+    work::count(ATTEMPT);
+    let done = attempt(name, parsing, writing);
+    if done.is_none() {
+        FAILED.fetch_add(1, Ordering::Relaxed);
+    }
+    done
+}
+
+fn attempt(
     name: &str,
     parsing: &cpp_demangle::ParseOptions,
     writing: &cpp_demangle::DemangleOptions,

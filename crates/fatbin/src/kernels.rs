@@ -124,11 +124,12 @@ pub fn of_cubin(cubin: &Cubin<'_>) -> Result<Vec<Function>, Flaw> {
     Ok(functions)
 }
 
+/// A function's number among the symbols, its symbol, and its name.
+pub(crate) type OwnFunction<'d> = (SymbolIndex, &'d Symbol, &'d [u8]);
+
 /// The functions that have a section of their own: helpers that were put into a caller's section are a part of it. Of
 /// several symbols with one name the first.
-pub(crate) fn own_functions<'d>(
-    cubin: &Cubin<'d>,
-) -> Result<Vec<(SymbolIndex, &'d Symbol, &'d [u8])>, Flaw> {
+pub(crate) fn own_functions<'d>(cubin: &Cubin<'d>) -> Result<Vec<OwnFunction<'d>>, Flaw> {
     let mut functions = Vec::new();
     let mut seen = HashSet::new();
     for (index, symbol) in cubin.symbols.enumerate() {

@@ -234,6 +234,21 @@ fn a_name_is_demangled_once_and_not_to_any_length() {
     });
 }
 
+/// Texts that are almost names, for which the parser takes a time that doubles with each level.
+#[test]
+fn few_texts_that_are_no_names_are_tried() {
+    let almost = |number: usize| {
+        let levels = 20 + number % 20;
+        format!("_Z{}IF{}{number}", "SsI".repeat(levels), "E".repeat(levels))
+    };
+    let before = work_done();
+    for number in 0..1000 {
+        assert_eq!(demangle(&almost(number)), almost(number));
+    }
+    let done = work_done() - before;
+    assert!((1 << 10..100 << 10).contains(&done), "{done}");
+}
+
 /// A table of long names without an end, and members that each name a place in it.
 #[test]
 fn names_of_members_are_short() {
