@@ -19,18 +19,9 @@ use crate::source::Binary;
 use dropped::Dropped;
 use measure::{MeasuredContainer, MeasuredImage, measure};
 pub use rows::{
-    CompressionSize, ContainerSize, Duplicates, FileSize, FunctionSize, SameFunction, SizeReport,
-    TargetSize,
+    CompressionSize, ContainerSize, Duplicates, FileSize, FunctionSize, SameFunction, SizeOptions,
+    SizeReport, TargetSize,
 };
-
-/// What to measure besides the bytes that are there.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct SizeOptions {
-    /// Functions and images that are in several containers.
-    pub duplicates: bool,
-    /// Every compression, by doing it: some seconds for each 10 MB.
-    pub compression: bool,
-}
 
 /// The key of a function's copies: loaded or linked, target, name, content.
 type Copy = (Section, String, String, [u8; 32]);

@@ -3,10 +3,9 @@
 use rayon::prelude::*;
 use sha2::{Digest, Sha256};
 
-use super::SizeOptions;
 use super::dropped::{Dropped, drop_each};
 use super::owned::{Owned, owned};
-use super::rows::ContainerSize;
+use super::rows::{ContainerSize, SizeOptions};
 use crate::compress::{CompressMode, recompress};
 use crate::container::Container;
 use crate::cubin::Cubin;

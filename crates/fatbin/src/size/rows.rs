@@ -6,6 +6,15 @@ use crate::compress::CompressMode;
 use crate::container::Section;
 use crate::image::ImageKind;
 
+/// What to measure besides the bytes that are there.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct SizeOptions {
+    /// Functions and images that are in several containers.
+    pub duplicates: bool,
+    /// Every compression, by doing it: some seconds for each 10 MB.
+    pub compression: bool,
+}
+
 /// What `warpcc fatbin size` finds.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct SizeReport {

@@ -1,6 +1,7 @@
 //! Runs the commands of `warpcc fatbin`, and returns their exit codes.
 
 mod args;
+mod exit_code;
 mod print;
 mod size;
 mod thin;
@@ -19,16 +20,10 @@ use warpcc_fatbin::{
 
 pub use args::FatbinCommand;
 use args::{CheckArgs, DiffArgs, ExtractArgs, ListArgs, WantedKind};
+use exit_code::{FAILED, FINE, NOT_FINE, exit_code};
 
 use super::binary_errors::report;
 use super::output::{self, write_file};
-
-/// All files were read, and fulfil the request.
-const FINE: i32 = 0;
-/// A file is damaged, differs, or does not fulfil the request.
-const NOT_FINE: i32 = 1;
-/// No file could be read or judged.
-const FAILED: i32 = 2;
 
 /// Runs one of the commands, and returns the exit code.
 ///
@@ -68,14 +63,6 @@ fn each<T: Send>(
         }
     }
     (seen, errors)
-}
-
-fn exit_code(read: usize, any_trouble: bool) -> i32 {
-    match (read, any_trouble) {
-        (_, false) => FINE,
-        (0, true) => FAILED,
-        (_, true) => NOT_FINE,
-    }
 }
 
 fn list_files(args: &ListArgs) -> anyhow::Result<i32> {

@@ -4,6 +4,7 @@
 mod args;
 mod environment;
 mod judge;
+mod judged;
 mod mend;
 mod print;
 mod target;
@@ -16,7 +17,8 @@ use super::output;
 use crate::log;
 use crate::process_context::ProcessContext;
 use environment::{Environment, normalized};
-use judge::{Answer, judge_package};
+use judge::judge_package;
+use judged::Answer;
 
 /// Every package runs, perhaps after compiling.
 const FINE: i32 = 0;

@@ -3,8 +3,8 @@
 use warpcc_fatbin::{Binary, ReadLimits, SizeOptions, SizeSum, find};
 
 use super::args::SizeArgs;
+use super::exit_code::{NOT_FINE, exit_code};
 use super::print;
-use super::{NOT_FINE, exit_code};
 use crate::commands::binary_errors::report;
 use crate::commands::output;
 use crate::config::format_bytes;

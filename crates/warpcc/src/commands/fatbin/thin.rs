@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, bail};
 use warpcc_fatbin::{Binary, BinaryInput, Format, Keep, ReadLimits, thin, thin_wheel};
 
-use super::FINE;
 use super::args::ThinArgs;
+use super::exit_code::FINE;
 use super::print;
 use crate::commands::output;
 

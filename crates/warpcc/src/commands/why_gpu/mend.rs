@@ -2,7 +2,7 @@
 
 use warpcc_fatbin::{DriverVersion, Gpu, first_toolkit, last_toolkit};
 
-use super::judge::{Answer, Judged, OLD_DRIVER};
+use super::judged::{Answer, Judged, OLD_DRIVER};
 use super::target::Target;
 
 const NO_BINARY: u32 = 209;

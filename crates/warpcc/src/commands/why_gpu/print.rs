@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use serde::Serialize;
 
-use super::judge::{Answer, Judged};
+use super::judged::{Answer, Judged};
 use super::target::Target;
 use crate::commands::plain_text::{count, plain, shortened};
 
