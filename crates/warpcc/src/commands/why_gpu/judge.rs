@@ -61,12 +61,16 @@ impl Sum {
                 .insert((image.kind, image.arch.number, image.target()));
         }
         let firsts = found.containers.iter().filter_map(|c| c.images.first());
-        for toolkit in firsts.take(ASKED).filter_map(|image| image.toolkit(limits)) {
-            let mut numbers = toolkit
-                .split('.')
-                .map_while(|word| word.parse::<u32>().ok());
-            let key = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
-            self.toolkits.insert((key.0, key.1, toolkit));
+        let toolkits = firsts.take(ASKED).filter_map(|image| image.toolkit(limits));
+        let newest = toolkits.map(numbered).max();
+        self.toolkits.extend(newest.clone());
+        // Each library has a runtime of its own: one wheel may have some for several.
+        if let Some((major, _, toolkit)) = newest
+            && let Some(driver) = target.driver
+            && u32::from(driver.major) < major
+        {
+            self.refuse(&old_driver(driver, &toolkit), verdicts.verdicts.len());
+            return;
         }
         self.count(&verdicts);
         for verdict in verdicts.verdicts.iter().filter(|v| v.error == Some(222)) {
@@ -82,6 +86,14 @@ impl Sum {
             .extend(texts.iter().map(|text| (text.content, text.bytes)));
     }
 
+    /// So many containers fail for this reason.
+    fn refuse(&mut self, failure: &Failure, containers: usize) {
+        self.counts.fail += containers;
+        let key = (failure.error, failure.why.clone());
+        let known = self.failures.entry(key);
+        known.or_insert_with(|| failure.clone()).containers += containers;
+    }
+
     fn count(&mut self, verdicts: &Verdicts) {
         for verdict in &verdicts.verdicts {
             match verdict.outcome {
@@ -90,17 +102,14 @@ impl Sum {
                 // Relocatable code in a library is the input of a link that is done.
                 LoadOutcome::NotLinked => {}
                 LoadOutcome::Fail => {
-                    self.counts.fail += 1;
-                    let error = verdict.error.unwrap_or_default();
-                    let new = || Failure {
-                        error,
+                    let failure = Failure {
+                        error: verdict.error.unwrap_or_default(),
                         name: verdict.error_name.unwrap_or_default().to_owned(),
                         containers: 0,
                         why: verdict.why.clone(),
                         kernel: verdict.kernels.first().cloned(),
                     };
-                    let key = (error, verdict.why.clone());
-                    self.failures.entry(key).or_insert_with(new).containers += 1;
+                    self.refuse(&failure, 1);
                 }
             }
         }
@@ -114,7 +123,7 @@ impl Sum {
         failures.sort_by_key(|failure| std::cmp::Reverse(failure.containers));
         let counts = self.counts;
         let judged = counts.run + counts.compile + counts.fail;
-        let mut answer = match counts {
+        let answer = match counts {
             _ if judged == 0 && !self.problems.is_empty() => Answer::Unreadable,
             _ if judged == 0 => Answer::NoDeviceCode,
             Counts {
@@ -124,15 +133,6 @@ impl Sum {
             Counts { compile: 1.., .. } => Answer::Compiles,
             _ => Answer::Native,
         };
-        if judged > 0
-            && let Some((major, _, toolkit)) = toolkit
-            && let Some(driver) = target
-                .driver
-                .filter(|driver| u32::from(driver.major) < *major)
-        {
-            answer = Answer::Fails;
-            failures.insert(0, old_driver(driver, toolkit, judged));
-        }
         let mut judged = Judged {
             package: package.name.clone(),
             version: package.version.clone(),
@@ -161,12 +161,19 @@ impl Sum {
     }
 }
 
+/// A toolkit's version with its first two numbers, by which it is compared.
+fn numbered(toolkit: String) -> (u32, u32, String) {
+    let mut numbers = toolkit.split('.').map_while(|word| word.parse().ok());
+    let key = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
+    (key.0, key.1, toolkit)
+}
+
 /// A runtime of a newer major version does not start. That the code's toolkit is the runtime's is inferred.
-fn old_driver(driver: DriverVersion, toolkit: &str, containers: usize) -> Failure {
+fn old_driver(driver: DriverVersion, toolkit: &str) -> Failure {
     Failure {
         error: OLD_DRIVER,
         name: "cudaErrorInsufficientDriver".to_owned(),
-        containers,
+        containers: 0,
         why: format!(
             "its code was made by CUDA {toolkit}, whose runtime does not start with a driver of CUDA {driver}"
         ),

@@ -15,7 +15,7 @@ const LONG: f64 = 10.0;
 pub fn advice(judged: &Judged, target: &Target) -> Vec<String> {
     let mut advice = Vec::new();
     let has = |error: u32| judged.failures.iter().any(|failure| failure.error == error);
-    if has(OLD_DRIVER) {
+    if has(OLD_DRIVER) && judged.answer == Answer::Fails {
         let major = judged
             .toolkit
             .as_deref()

@@ -107,7 +107,7 @@ fn write_package(package: &Judged, out: &mut dyn Write) -> io::Result<()> {
     if package.answer == Answer::Partly {
         writeln!(
             out,
-            "          libraries that choose kernels by the GPU have code like this, and never load it here; others fail when they call it"
+            "          packages that choose a library by the CUDA version, or kernels by the GPU, have code like this and never load it here; others fail when they call it"
         )?;
     }
     if !matches!(package.answer, Answer::Native | Answer::NoDeviceCode) {

@@ -57,7 +57,9 @@ pub fn write(
         let mut largest: Vec<_> = with_code.collect();
         largest.sort_by_key(|file| std::cmp::Reverse(file.device_bytes));
         for file in largest.iter().take(top) {
-            let name = shortened(&plain(&file.file), NAME);
+            // The member of a wheel, or the file without its folders.
+            let name = file.file.rsplit(['!', '/']).next().unwrap_or_default();
+            let name = shortened(&plain(name), NAME);
             writeln!(out, "  {:>10}  {name}", format_bytes(file.device_bytes))?;
         }
         write_more(largest.len(), top, "file", out)?;
