@@ -1,6 +1,10 @@
 //! The cache of compiled kernels: in memory, in folders, in shared caches; each is compiled once for all callers.
 
 mod find_or_make;
+mod many;
+mod products;
+
+pub use many::{ManyOptions, Progress};
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -25,6 +29,9 @@ use crate::settings::CacheSettings;
 use crate::single_flight::Flights;
 use crate::target::{RealArch, Target};
 use crate::tiers::{Found, Tiers};
+
+/// What a compilation waits for before it begins, and holds while it runs.
+type Admit<'a> = &'a (dyn Fn() -> Result<Option<warpcc_budget::Claim>, Error> + 'a);
 
 /// An image of a kernel, and where it was found.
 #[derive(Debug, Clone)]
@@ -77,7 +84,12 @@ impl KernelCache {
         settings: CacheSettings,
         upstream: Option<Arc<dyn Upstream>>,
     ) -> Self {
-        let tiers = Tiers::new(&settings.tiers, upstream, settings.remarks.clone());
+        let tiers = Tiers::new(
+            &settings.tiers,
+            &settings.packs,
+            upstream,
+            settings.remarks.clone(),
+        );
         let environment = Environment::of_process();
         Self {
             compiler,
@@ -202,6 +214,16 @@ impl KernelCache {
     /// See [`Compiler::compile`]. A text that does not compile is saved as a whole, and the error names the file. The cache
     /// itself never causes an error: see [`KernelCache::remarks`].
     pub fn get(&self, request: &CompileRequest, limits: &CallLimits) -> Result<Image, Error> {
+        self.get_admitted(request, limits, &|| Ok(None))
+    }
+
+    /// As [`KernelCache::get`]. A compilation waits for `admit` first, which gives it a part of the machine, or refuses.
+    fn get_admitted(
+        &self,
+        request: &CompileRequest,
+        limits: &CallLimits,
+        admit: Admit<'_>,
+    ) -> Result<Image, Error> {
         let directory = match request.knows_the_directory() {
             true => std::path::absolute(".").map_err(|error| Error::File {
                 action: "find",
@@ -236,6 +258,7 @@ impl KernelCache {
         });
         let Ok(seen) = seen else {
             // The included files cannot be known, so the image must not be stored.
+            let _claim = admit()?;
             let compiled = self.compile(&request, None, limits)?;
             self.record(|recorder| recorder.program(&request));
             return Ok(Image {
@@ -252,6 +275,7 @@ impl KernelCache {
                 return Ok((compiled, Found::Memory));
             }
             let (compiled, found) = self.find_or_make(&key, &request.name, limits, || {
+                let _claim = admit()?;
                 let compiled = self.compile(&request, Some(&key), limits)?;
                 Ok((compiled, seen.still_holds(&request)))
             })?;

@@ -319,7 +319,7 @@ impl Compiler {
                     .map(|option| String::from_utf8_lossy(option).into_owned())
                     .collect(),
                 place: first_error(&log, |name| request.text_by(name)),
-                log,
+                log: request.log_for_people(&log),
                 saved: None,
             })),
         }

@@ -17,7 +17,8 @@ pub struct SourceLocation {
 
 impl fmt::Display for SourceLocation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}, line {}: {}", self.text, self.line, self.message)?;
+        // As compilers write it, so that terminals and editors open the place.
+        write!(f, "{}:{}: {}", self.text, self.line, self.message)?;
         match &self.shown {
             Some(line) => write!(f, "\n    {line}"),
             None => Ok(()),
@@ -80,7 +81,7 @@ mod tests {
         let place = place.expect("an error");
         assert_eq!(
             place.to_string(),
-            "kernel k, line 2: identifier \"b\" is undefined\n    b = 1;"
+            "kernel k:2: identifier \"b\" is undefined\n    b = 1;"
         );
     }
 

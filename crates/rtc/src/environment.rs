@@ -11,6 +11,8 @@ pub(crate) const MAX_SIZE: &str = "WARPCC_RTC_MAXSIZE";
 pub(crate) const CACHE: &str = "WARPCC_RTC_CACHE";
 /// The folder that comes first if the first one is on a network.
 pub(crate) const LOCAL: &str = "WARPCC_RTC_LOCAL";
+/// The packs.
+pub(crate) const PACKS: &str = "WARPCC_RTC_PACKS";
 /// The path of NVRTC.
 pub(crate) const NVRTC: &str = "WARPCC_NVRTC";
 /// The path of nvJitLink.
@@ -19,7 +21,9 @@ pub(crate) const NVJITLINK: &str = "WARPCC_NVJITLINK";
 pub(crate) const NVFATBIN: &str = "WARPCC_NVFATBIN";
 
 /// Every variable of ours that this crate reads.
-pub const VARIABLES: [&str; 7] = [RECORD, MAX_SIZE, CACHE, LOCAL, NVRTC, NVJITLINK, NVFATBIN];
+pub const VARIABLES: [&str; 8] = [
+    RECORD, MAX_SIZE, CACHE, LOCAL, PACKS, NVRTC, NVJITLINK, NVFATBIN,
+];
 
 /// A copy of the variables.
 #[derive(Debug, Clone, Default)]

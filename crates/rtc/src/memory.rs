@@ -96,6 +96,23 @@ impl<K: Asked> Memory<K> {
         }
     }
 
+    /// Forgets the image of a request.
+    pub(crate) fn remove(&mut self, asked: &K) {
+        let Some(alike) = self.images.get_mut(&asked.quick()) else {
+            return;
+        };
+        if let Some(at) = position(alike, asked) {
+            let (_, old) = alike.swap_remove(at);
+            self.bytes -= old.size();
+        }
+    }
+
+    /// Forgets everything.
+    pub(crate) fn clear(&mut self) {
+        self.images.clear();
+        self.bytes = 0;
+    }
+
     fn touch(&self, image: &Remembered) {
         image.used.store(
             self.clock.fetch_add(1, Ordering::Relaxed),
@@ -212,5 +229,9 @@ mod tests {
         assert!(memory.get(&11).is_none());
         memory.put(10, image(20));
         assert_eq!(memory.bytes, 100);
+        memory.remove(&10);
+        assert!(memory.get(&10).is_none() && memory.bytes == 80);
+        memory.clear();
+        assert!(memory.get(&3).is_none() && memory.bytes == 0);
     }
 }

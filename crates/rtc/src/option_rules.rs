@@ -67,6 +67,21 @@ pub(crate) fn writes_a_file(option: &str) -> bool {
     .contains(&word)
 }
 
+/// Whether an option that another program gives its own NVRTC makes it read or write files that are not known: precompiled
+/// headers, headers out of NVRTC's own library, times.
+pub(crate) fn reads_or_writes_more(option: &str) -> bool {
+    let word = option.split(['=', ' ']).next().unwrap_or(option);
+    let word = word.trim_start_matches('-');
+    let more = [
+        "pch",
+        "create-pch",
+        "use-pch",
+        "pch-dir",
+        "use-bundled-headers",
+    ];
+    more.contains(&word) || writes_a_file(option)
+}
+
 /// Whether an option puts paths into the image.
 pub(crate) fn keeps_paths(option: &str) -> bool {
     let word = option.split(['=', ' ']).next().unwrap_or(option);

@@ -51,6 +51,9 @@ pub struct CompileRequest {
     pub preamble: Vec<Text>,
     /// The source.
     pub source: Arc<str>,
+    /// The file that the source is from, for messages alone: it decides nothing else. Without it they have the program's
+    /// name.
+    pub file: Option<Arc<str>>,
     /// Headers given as text, each with the exact name in the `#include`.
     pub headers: Vec<Text>,
     /// Include folders, in order. Without one, NVRTC opens no file at all.
@@ -72,6 +75,7 @@ impl CompileRequest {
             name: name.into(),
             preamble: Vec::new(),
             source: source.into(),
+            file: None,
             headers: Vec::new(),
             include_folders: Vec::new(),
             name_expressions: Vec::new(),
@@ -123,12 +127,31 @@ impl CompileRequest {
     /// The text that NVRTC knows by `name`, and the caller's name for it.
     pub(crate) fn text_by(&self, name: &str) -> Option<(String, String)> {
         if plain(&self.name) == name {
-            return Some((self.name.to_string(), self.source.to_string()));
+            let shown = self.file.as_ref().unwrap_or(&self.name);
+            return Some((shown.to_string(), self.source.to_string()));
         }
         let parts = self.preamble.iter().find(|part| plain(&part.name) == name);
         let header = || self.headers.iter().find(|header| &*header.name == name);
         let found = parts.or_else(header)?;
         Some((found.name.to_string(), found.text.to_string()))
+    }
+
+    /// NVRTC's log with the names of the caller's texts and files where it has the names that NVRTC was given.
+    pub(crate) fn log_for_people(&self, log: &str) -> String {
+        let mut given = vec![(self.plain_name(), self.file.as_ref().unwrap_or(&self.name))];
+        given.extend(
+            self.preamble
+                .iter()
+                .map(|part| (plain(&part.name), &part.name)),
+        );
+        let line = |line: &str| {
+            let named = given.iter().find_map(|(plain, name)| {
+                let rest = line.strip_prefix(plain.as_str())?;
+                rest.starts_with('(').then(|| format!("{name}{rest}"))
+            });
+            named.unwrap_or_else(|| line.to_owned())
+        };
+        log.split('\n').map(line).collect::<Vec<_>>().join("\n")
     }
 
     /// Passes every text to `visit`, in an order in which equal requests have equal texts, with a mark at the end of each

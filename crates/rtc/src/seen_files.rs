@@ -25,14 +25,26 @@ impl SeenFiles {
     /// # Errors
     /// The reason why the files cannot be known.
     pub fn find(request: &CompileRequest, directory: &Path) -> Result<Self, String> {
-        let mut seen = Self {
+        match request.opens_files() {
+            true => Self::of_all(request, directory),
+            false => Ok(Self::nothing(directory)),
+        }
+    }
+
+    fn nothing(directory: &Path) -> Self {
+        Self {
             included: Included::default(),
             manifest: Some(InputManifest::default()),
             directory: directory.to_path_buf(),
-        };
-        if !request.opens_files() {
-            return Ok(seen);
         }
+    }
+
+    /// The files that `request` may include for a compiler that looks for them in the working directory too.
+    ///
+    /// # Errors
+    /// The reason why the files cannot be known.
+    pub fn of_all(request: &CompileRequest, directory: &Path) -> Result<Self, String> {
+        let mut seen = Self::nothing(directory);
         // A file that was just written is old enough after a few ticks.
         for _ in 0..4 {
             let started = SystemTime::now();

@@ -45,6 +45,9 @@ pub struct CacheSettings {
     /// Folders, the nearest first. An image found in one is copied to those before it. If there are none, images are kept in
     /// memory only.
     pub tiers: Vec<Tier>,
+    /// Packs of ready-made images, which are only read: files of `warpcc rtc warm --pack`, or folders like those of `tiers`.
+    /// They are looked into after the folders.
+    pub packs: Vec<PathBuf>,
     /// The most to keep in memory, in bytes of images.
     pub memory: u64,
     /// As `CUDA_FORCE_PTX_JIT`: ready-made machine code is ignored, and its PTX compiled.
@@ -60,6 +63,7 @@ impl Default for CacheSettings {
     fn default() -> Self {
         Self {
             tiers: Vec::new(),
+            packs: Vec::new(),
             memory: IN_MEMORY,
             force_ptx_jit: false,
             disable_ptx_jit: false,
@@ -99,6 +103,7 @@ impl CacheSettings {
         let mut settings = Self {
             force_ptx_jit: on(["CUDA_FORCE_PTX_JIT", "CUDA_FORCE_JIT"]),
             disable_ptx_jit: on(["CUDA_DISABLE_PTX_JIT", "CUDA_DISABLE_JIT"]),
+            packs: packs(environment),
             ..Self::default()
         };
         let Some(max_size) = max_size(environment) else {
@@ -179,6 +184,12 @@ fn folders(environment: &Environment) -> Vec<PathBuf> {
     let home = || environment.path("HOME").map(|home| home.join(".cache"));
     let base = ours.or_else(|| xdg().or_else(home).map(|base| base.join("warpcc")));
     base.map(|base| base.join("rtc")).into_iter().collect()
+}
+
+fn packs(environment: &Environment) -> Vec<PathBuf> {
+    let list = environment.get(crate::environment::PACKS);
+    let paths = list.into_iter().flat_map(std::env::split_paths);
+    paths.filter(|path| !path.as_os_str().is_empty()).collect()
 }
 
 /// The nearest existing parent of a path.

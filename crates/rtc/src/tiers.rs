@@ -12,27 +12,21 @@ use warpcc_cache::{
 };
 
 use crate::compiler::Compiled;
+use crate::entry::{DETAILS, Details, Kept, closed, opened};
+use crate::pack::Pack;
 use crate::settings::{NO_FOLDER, Tier};
-use crate::target::Target;
 
 /// The role of the one output of a record.
 const IMAGE: &str = "image";
 /// The most remarks that are kept until they are read.
 const MOST_REMARKS: usize = 100;
 
-/// An image and what belongs to it, as it is kept.
-struct Kept {
-    image: Arc<[u8]>,
-    /// Target, names and log: [`Details`].
-    details: Vec<u8>,
-}
-
 /// The place where an image was found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Found {
     /// In this process's memory.
     Memory,
-    /// In a folder.
+    /// In a folder or a pack.
     Disk,
     /// In a shared cache.
     Shared,
@@ -44,6 +38,8 @@ pub enum Found {
 
 pub(crate) struct Tiers {
     stores: Vec<DiskStore>,
+    /// Files of images that came with the program.
+    packs: Vec<Pack>,
     /// None without a folder that may be written to: what comes from there is put into it first, and looked up like any other.
     upstream: Option<Arc<dyn Upstream>>,
     remarks: Mutex<Vec<String>>,
@@ -60,11 +56,13 @@ impl std::fmt::Debug for Tiers {
 impl Tiers {
     pub(crate) fn new(
         tiers: &[Tier],
+        packs: &[PathBuf],
         upstream: Option<Arc<dyn Upstream>>,
         remarks: Vec<String>,
     ) -> Self {
         let mut opened = Self {
             stores: Vec::new(),
+            packs: Vec::new(),
             upstream,
             remarks: Mutex::new(remarks),
         };
@@ -73,6 +71,9 @@ impl Tiers {
                 Ok(store) => opened.stores.push(store),
                 Err(error) => opened.remark(format!("{error}; it is not used")),
             }
+        }
+        for path in packs {
+            opened.add_pack(path);
         }
         if opened.first_written().is_none() && opened.upstream.take().is_some() {
             opened.remark(of_shared(&format!("it is not used: {NO_FOLDER}")));
@@ -88,6 +89,9 @@ impl Tiers {
         });
         if let Some((index, (kept, compiled))) = on_disk {
             self.put_into(&self.stores[..index], key, &kept, Duration::ZERO);
+            return Some((compiled, Found::Disk));
+        }
+        if let Some(compiled) = self.get_from_packs(key) {
             return Some((compiled, Found::Disk));
         }
         let compiled = self.fetch(key)?;
@@ -113,6 +117,56 @@ impl Tiers {
         self.trim(nearest);
         self.put_into(behind, key, &kept, Duration::ZERO);
         Some(compiled)
+    }
+
+    /// Opens a pack: a file, or a folder like those of the cache, of which nothing is ever written.
+    fn add_pack(&mut self, path: &Path) {
+        if path.is_dir() {
+            let tier = Tier {
+                path: path.to_path_buf(),
+                max_size: 0,
+                readonly: true,
+            };
+            match tier.open() {
+                Ok(store) => self.stores.push(store),
+                Err(error) => self.remark(format!("{error}; it is not used")),
+            }
+            return;
+        }
+        match Pack::open(path) {
+            Ok(pack) => self.packs.push(pack),
+            Err(error) => self.remark(error.to_string()),
+        }
+    }
+
+    fn get_from_packs(&self, key: &Key) -> Option<Compiled> {
+        self.packs.iter().find_map(|pack| {
+            pack.get(key).unwrap_or_else(|error| {
+                self.remark(error.to_string());
+                None
+            })
+        })
+    }
+
+    /// Removes an image from every folder that may be written to.
+    pub(crate) fn forget(&self, key: &Key) {
+        for store in self.stores.iter().filter(|store| !store.options().readonly) {
+            store.forget(Level::Kernels, key);
+        }
+    }
+
+    /// Removes everything from every folder that may be written to.
+    pub(crate) fn clear(&self) -> Result<(), StoreError> {
+        let mut written = self.stores.iter().filter(|store| !store.options().readonly);
+        written.try_for_each(DiskStore::clear)
+    }
+
+    /// The number of images in the first folder that may be written to.
+    pub(crate) fn kept(&self) -> Result<u64, StoreError> {
+        match self.first_written() {
+            Some(store) => store.count_records(Level::Kernels),
+            None => Ok(0),
+        }
     }
 
     /// The image under `key`, on disk only: for a second look, when another process may just have stored it.
@@ -289,50 +343,6 @@ fn with_source(error: &dyn std::error::Error) -> String {
         Some(source) => format!("{error}: {source}"),
         None => error.to_string(),
     }
-}
-
-/// Target, names, log: postcard's encoding of a tuple, behind the version of that.
-type Details = (u32, String, Vec<(String, String)>, String);
-const DETAILS: u32 = 1;
-
-fn closed(compiled: &Compiled) -> Kept {
-    let details: Details = (
-        DETAILS,
-        compiled.target.to_string(),
-        compiled.lowered.clone(),
-        compiled.log.clone(),
-    );
-    Kept {
-        image: compiled.image.clone(),
-        // Numbers and texts can always be written.
-        details: postcard::to_allocvec(&details).unwrap_or_default(),
-    }
-}
-
-/// Decodes a stored entry; `None` if it is not valid.
-fn opened(kept: &Kept) -> Option<Compiled> {
-    let read = postcard::take_from_bytes::<Details>(&kept.details);
-    let Ok(((DETAILS, target, lowered, log), [])) = read else {
-        return None;
-    };
-    let target: Target = target.parse().ok()?;
-    if kept.image.is_empty() {
-        return None;
-    }
-    Some(Compiled {
-        target,
-        image: kept.image.clone(),
-        lowered,
-        log,
-    })
-}
-
-/// Reads what another process or machine kept. For fuzzing: whatever the bytes, it answers.
-pub fn read_entry(image: &[u8], details: &[u8]) -> Option<Compiled> {
-    opened(&Kept {
-        image: image.into(),
-        details: details.to_vec(),
-    })
 }
 
 #[cfg(test)]

@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use warpcc_rtc::{
-    CacheSettings, CallLimits, CompileRequest, Compiler, Found, KernelCache, Target, Text,
+    CacheSettings, CallLimits, CompileRequest, Compiler, Environment, Found, KernelCache, Target,
+    Text,
 };
 use warpcc_testkit::Toolkit;
 
@@ -85,7 +86,10 @@ fn failures_have_exit_codes() {
     assert_eq!(done.status.code(), Some(1));
     let told = text(&done.stderr);
     assert!(
-        told.contains("k, line 2") && told.contains("oops") && told.contains("/failed/k-"),
+        told.contains("bad.cu:2: ")
+            && told.contains("bad.cu(2): error")
+            && told.contains("oops")
+            && told.contains("/failed/k-"),
         "{told}"
     );
     assert!(!folder.path().join("bad.cubin").exists());
@@ -144,7 +148,7 @@ fn a_program_finds_what_was_warmed_and_compiles_nothing() {
     common.headers = vec![Text::new("type.h", "#pragma once\n")];
     let compiler = Compiler::open(&nvrtc()).expect("NVRTC");
     let settings = CacheSettings::in_folder(&folder.path().join("cache"));
-    let cache = KernelCache::with(compiler, settings, None).compiled_with(common);
+    let cache = KernelCache::with(compiler, settings, None).compiled_with(common.clone());
     for target in ["sm_80", "sm_90"] {
         let target: Target = target.parse().expect("a target");
         for name in ["scale<float>", "scale<double>"] {
@@ -161,6 +165,21 @@ fn a_program_finds_what_was_warmed_and_compiles_nothing() {
         "{}",
         text(&done.stdout)
     );
+    // The same as one file, for a program that has an empty cache; also where everything was there already.
+    let packed = ["rtc", "warm", "kernels.toml", "--pack", "ours.warpcc-pack"];
+    let done = warpcc(folder.path(), &packed);
+    assert!(text(&done.stdout).ends_with("pack: ours.warpcc-pack\n"));
+    let environment = Environment::from_variables([
+        ("WARPCC_RTC_CACHE", folder.path().join("empty")),
+        ("WARPCC_RTC_PACKS", folder.path().join("ours.warpcc-pack")),
+    ]);
+    let settings = CacheSettings::from_environment(&environment);
+    let compiler = Compiler::open(&nvrtc()).expect("NVRTC");
+    let cache = KernelCache::with(compiler, settings, None).compiled_with(common);
+    let (sm_90, limits) = ("sm_90".parse().expect("a target"), CallLimits::default());
+    let image = cache.get_image("#define N 3", "scale<double>", SCALE, sm_90, &limits);
+    assert_eq!(image.expect("there").found, Found::Disk);
+    assert_eq!(cache.counts().made, 0);
     // A kernel that does not compile does not stop the others from being kept.
     let more = format!("{MANIFEST}\n[[kernel]]\nsource = \"common.h\"\nnames = [\"missing\"]\n");
     std::fs::write(folder.path().join("kernels.toml"), more).expect("written");

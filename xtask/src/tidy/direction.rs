@@ -48,7 +48,10 @@ const DIRECTION: &[(&str, May)] = &[
         "warpcc-remote",
         May::Only(&["warpcc-cache", "warpcc-remote-client"]),
     ),
-    ("warpcc-rtc", May::Only(&["warpcc-cache", "warpcc-fatbin"])),
+    (
+        "warpcc-rtc",
+        May::Only(&["warpcc-budget", "warpcc-cache", "warpcc-fatbin"]),
+    ),
     ("warpcc-kernels", May::Only(&["warpcc-rtc"])),
     (
         "warpcc-rtc-c",

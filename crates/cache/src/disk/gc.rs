@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use super::error::StoreError;
-use super::layout::{BLOBS, NOTES, TEMPORARY, holds_entries, is_read, on_disk};
+use super::layout::{BLOBS, Level, NOTES, TEMPORARY, holds_entries, is_read, on_disk};
 use super::store::DiskStore;
 use super::{blob_file, notes, records};
 
@@ -48,6 +48,13 @@ impl DiskStore {
         let entries = self.entries()?;
         let bytes = entries.iter().map(|entry| entry.size).sum();
         Ok((bytes, entries.len() as u64))
+    }
+
+    /// The number of records of one level, counted one by one.
+    pub fn count_records(&self, level: Level) -> Result<u64, StoreError> {
+        let mut records = Vec::new();
+        list_into(&self.root.join(level.folder()), &mut records)?;
+        Ok(records.len() as u64)
     }
 
     /// Whether the store is probably larger than it may be. Reads one small file.

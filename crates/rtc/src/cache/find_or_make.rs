@@ -93,11 +93,7 @@ impl KernelCache {
         files: impl Iterator<Item = &'p Path>,
     ) -> &[[u8; 32]] {
         let hashed = self.builds[which].get_or_init(|| {
-            let of_one = |path: &Path| match self.tiers.nearest() {
-                Some(store) => store.tool_content(path),
-                None => std::fs::read(path).map(|bytes| *blake3::hash(&bytes).as_bytes()),
-            };
-            let all: Result<Vec<_>, _> = files.map(of_one).collect();
+            let all: Result<Vec<_>, _> = files.map(|path| self.content_of(path)).collect();
             all.map_err(|error| {
                 self.tiers
                     .remark(format!("a library cannot be read: {error}"))
@@ -105,6 +101,14 @@ impl KernelCache {
             .ok()
         });
         hashed.as_deref().unwrap_or_default()
+    }
+
+    /// The BLAKE3 of a library's file, which is hashed once and then recognised.
+    pub(super) fn content_of(&self, path: &Path) -> std::io::Result<[u8; 32]> {
+        match self.tiers.nearest() {
+            Some(store) => store.tool_content(path),
+            None => std::fs::read(path).map(|bytes| *blake3::hash(&bytes).as_bytes()),
+        }
     }
 
     pub(super) fn remembered(

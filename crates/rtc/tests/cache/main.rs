@@ -1,5 +1,7 @@
 //! Tests the cache of one process: what hits, what misses, and what it reports when it fails.
 
+mod many;
+mod products;
 mod ready_images;
 mod shared_cache;
 #[path = "../space/mod.rs"]

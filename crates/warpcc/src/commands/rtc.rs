@@ -16,7 +16,7 @@ use warpcc_remote_client::upload::{UploadMode, UploadReport};
 use warpcc_remote_client::{RemoteProgram, SharedCaches};
 use warpcc_rtc::{
     CacheSettings, CallLimits, CompileRequest, Compiler, Environment, Error, ErrorKind, Found,
-    Image, KernelCache,
+    Image, KernelCache, write_pack,
 };
 
 pub use args::RtcCommand;
@@ -186,6 +186,7 @@ fn compile(args: &CompileArgs, context: &ProcessContext) -> anyhow::Result<i32> 
     request
         .name_expressions
         .extend(others.iter().map(|name| name.as_str().into()));
+    request.file = Some(args.file.to_string_lossy().into());
     let result = cache.get(&request, &CallLimits::default());
     if let Err(error) = &result
         && error.kind() != ErrorKind::Compile
@@ -273,6 +274,15 @@ fn warm(args: &WarmArgs, context: &ProcessContext) -> anyhow::Result<i32> {
             }
         })
         .collect();
+    if let Some(pack) = &args.pack {
+        let kept = images
+            .iter()
+            .filter_map(|(_, _, image)| image.as_ref().ok());
+        let kept: Vec<_> = kept
+            .filter_map(|image| Some((image.key?, &*image.compiled)))
+            .collect();
+        write_pack(pack, &kept)?;
+    }
     // A shared cache may lack kernels that were found on this machine.
     let there = images
         .iter()
@@ -293,7 +303,7 @@ fn warm(args: &WarmArgs, context: &ProcessContext) -> anyhow::Result<i32> {
     remarks(cache);
     output::print(|out| match args.with.json {
         true => writeln_json(out, &rows),
-        false => write_rows(out, &rows),
+        false => write_rows(out, &rows, args.pack.as_deref()),
     })?;
     Ok(match failed == 0 && kept {
         true => FINE,
@@ -301,7 +311,7 @@ fn warm(args: &WarmArgs, context: &ProcessContext) -> anyhow::Result<i32> {
     })
 }
 
-fn write_rows(out: &mut dyn io::Write, rows: &[Row]) -> io::Result<()> {
+fn write_rows(out: &mut dyn io::Write, rows: &[Row], pack: Option<&Path>) -> io::Result<()> {
     for row in rows.iter().filter(|row| row.error.is_some()) {
         writeln!(out, "FAILED  {} for {}", row.name, row.target)?;
         for line in row.error.iter().flat_map(|error| error.lines()) {
@@ -316,7 +326,11 @@ fn write_rows(out: &mut dyn io::Write, rows: &[Row]) -> io::Result<()> {
         "{} images, {bytes} bytes: {made} compiled now, {} there already, {failed} failed",
         rows.len(),
         rows.len() - made - failed
-    )
+    )?;
+    match pack {
+        Some(pack) => writeln!(out, "pack: {}", pack.display()),
+        None => Ok(()),
+    }
 }
 
 fn writeln_json(out: &mut dyn io::Write, value: &impl Serialize) -> io::Result<()> {

@@ -20,6 +20,7 @@ Examples:
   WARPCC_RTC_CACHE=/opt/kernels warpcc rtc warm kernels.toml    while an image is built
   WARPCC_RTC_RECORD=$PWD/recorded.toml python app.py          records what it asks for
   warpcc rtc warm recorded.toml --arch sm_80 --arch sm_90
+  warpcc rtc warm kernels.toml --pack kernels.warpcc-pack      a file to ship in a wheel
 
 docs/rtc.md describes the manifest.
 
@@ -82,6 +83,9 @@ pub struct WarmArgs {
     /// Compile for this target, instead of the manifest's targets and the recorded GPUs
     #[arg(long, value_name = "TARGET")]
     pub arch: Vec<Target>,
+    /// Write all images to this file as well, for programs to ship with
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub pack: Option<PathBuf>,
     #[command(flatten)]
     pub with: WithArgs,
 }

@@ -1,0 +1,246 @@
+//! Packs: files of ready-made images that a program ships with, in a wheel or beside it. They are only read.
+//!
+//! ```text
+//! file = "warpcc-pack 1\n" number(index's offset) number(index's length) hash(index) bodies index
+//! index = postcard of (key, offset, image's length, details' length, hash(body))*, sorted by key
+//! ```
+//!
+//! A number has 8 bytes, the lowest first; a hash is a BLAKE3. The index is verified when a pack is opened, and a body
+//! whenever it is read: what is damaged is not there.
+
+use std::fs::File;
+use std::io::{self, Write as _};
+use std::os::unix::fs::FileExt as _;
+use std::path::{Path, PathBuf};
+
+use warpcc_cache::Key;
+
+use crate::compiler::Compiled;
+use crate::entry::{Kept, closed, opened};
+
+const MAGIC: &[u8] = b"warpcc-pack 1\n";
+const HEAD: usize = MAGIC.len() + 8 + 8 + 32;
+/// No index is larger: 2^20 images.
+const LARGEST_INDEX: u64 = 96 << 20;
+
+/// Key, offset, length of the image, length of the details, hash of both.
+type Item = ([u8; 32], u64, u64, u64, [u8; 32]);
+
+/// A pack that was opened.
+#[derive(Debug)]
+pub struct Pack {
+    path: PathBuf,
+    file: File,
+    /// Sorted by key.
+    items: Vec<Item>,
+}
+
+/// Why a pack, or an image of it, cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[error("the pack {} is not used: {why}", path.display())]
+pub struct PackError {
+    /// The file.
+    pub path: PathBuf,
+    /// The reason, and what to do.
+    pub why: String,
+}
+
+impl Pack {
+    /// Opens a pack and reads its index.
+    ///
+    /// # Errors
+    /// It cannot be read, is damaged, or is no pack of this version.
+    pub fn open(path: &Path) -> Result<Self, PackError> {
+        let fails = |why: String| PackError {
+            path: path.to_path_buf(),
+            why,
+        };
+        let file = File::open(path).map_err(|error| fails(error.to_string()))?;
+        let items = read_index(&file).map_err(|error| fails(error.to_string()))?;
+        Ok(Self {
+            path: path.to_path_buf(),
+            file,
+            items,
+        })
+    }
+
+    /// How many images it has.
+    pub fn len(&self) -> usize {
+        self.items.len()
+    }
+
+    /// Whether it has no image.
+    pub fn is_empty(&self) -> bool {
+        self.items.is_empty()
+    }
+
+    /// The image under a key.
+    ///
+    /// # Errors
+    /// It is damaged.
+    pub(crate) fn get(&self, key: &Key) -> Result<Option<Compiled>, PackError> {
+        let Ok(at) = self.items.binary_search_by(|item| item.0.cmp(&key.0)) else {
+            return Ok(None);
+        };
+        let (_, offset, image, details, hash) = self.items[at];
+        let damaged = |why: &str| PackError {
+            path: self.path.clone(),
+            why: format!("image {}: {why}; make the pack again", &key.hex()[..16]),
+        };
+        let mut body = vec![0; (image + details) as usize];
+        self.file
+            .read_exact_at(&mut body, offset)
+            .map_err(|error| damaged(&error.to_string()))?;
+        if *blake3::hash(&body).as_bytes() != hash {
+            return Err(damaged("its bytes are not those that were written"));
+        }
+        let details = body.split_off(image as usize);
+        let kept = Kept {
+            image: body.into(),
+            details,
+        };
+        let compiled = opened(&kept).ok_or_else(|| damaged("it cannot be understood"))?;
+        Ok(Some(compiled))
+    }
+}
+
+fn read_index(file: &File) -> io::Result<Vec<Item>> {
+    let damaged = |why: &str| io::Error::other(format!("{why}; make it again"));
+    let mut head = [0; HEAD];
+    let is_pack = file.read_exact_at(&mut head, 0).is_ok() && head.starts_with(MAGIC);
+    if !is_pack {
+        return Err(damaged("it is no pack of this version"));
+    }
+    let size = file.metadata()?.len();
+    let number = |at: usize| {
+        let bytes = head[at..at + 8].try_into().unwrap_or_default();
+        u64::from_le_bytes(bytes)
+    };
+    let (offset, length) = (number(MAGIC.len()), number(MAGIC.len() + 8));
+    if length > LARGEST_INDEX || offset.checked_add(length) != Some(size) {
+        return Err(damaged("it was cut short or is damaged"));
+    }
+    let mut index = vec![0; length as usize];
+    file.read_exact_at(&mut index, offset)?;
+    if blake3::hash(&index).as_bytes() != &head[HEAD - 32..] {
+        return Err(damaged("its index is damaged"));
+    }
+    let read = postcard::take_from_bytes::<Vec<Item>>(&index);
+    let Ok((items, [])) = read else {
+        return Err(damaged("its index cannot be understood"));
+    };
+    let within = |item: &Item| {
+        let end = item
+            .2
+            .checked_add(item.3)
+            .and_then(|body| item.1.checked_add(body));
+        end.is_some_and(|end| end <= offset)
+    };
+    if !items.iter().all(within) || !items.is_sorted_by(|one, other| one.0 < other.0) {
+        return Err(damaged("its index cannot be understood"));
+    }
+    Ok(items)
+}
+
+/// Writes a pack of these images, in place of what is at `path`. The same images make the same bytes, in whatever order.
+///
+/// # Errors
+/// The file cannot be written.
+pub fn write_pack(path: &Path, images: &[(Key, &Compiled)]) -> Result<(), PackError> {
+    let mut images = images.to_vec();
+    images.sort_by_key(|(key, _)| key.0);
+    images.dedup_by_key(|(key, _)| key.0);
+    let mut bytes = vec![0; HEAD];
+    let mut items: Vec<Item> = Vec::with_capacity(images.len());
+    for (key, compiled) in &images {
+        let kept = closed(compiled);
+        let offset = bytes.len();
+        bytes.extend_from_slice(&kept.image);
+        bytes.extend_from_slice(&kept.details);
+        let hash = *blake3::hash(&bytes[offset..]).as_bytes();
+        let (image, details) = (kept.image.len() as u64, kept.details.len() as u64);
+        items.push((key.0, offset as u64, image, details, hash));
+    }
+    // Numbers and bytes can always be written.
+    let index = postcard::to_allocvec(&items).unwrap_or_default();
+    let offset = bytes.len() as u64;
+    let mut head = MAGIC.to_vec();
+    head.extend(offset.to_le_bytes());
+    head.extend((index.len() as u64).to_le_bytes());
+    head.extend(blake3::hash(&index).as_bytes());
+    bytes[..HEAD].copy_from_slice(&head);
+    bytes.extend(index);
+    replace(path, &bytes).map_err(|error| PackError {
+        path: path.to_path_buf(),
+        why: format!("it cannot be written: {error}"),
+    })
+}
+
+/// Writes a file under another name first, so that no reader sees half of it.
+fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let mut beside = path.as_os_str().to_owned();
+    beside.push(format!(".{}.new", std::process::id()));
+    let beside = PathBuf::from(beside);
+    let written = File::create_new(&beside)
+        .and_then(|mut file| file.write_all(bytes))
+        .and_then(|()| std::fs::rename(&beside, path));
+    if written.is_err() {
+        drop(std::fs::remove_file(&beside));
+    }
+    written
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(number: u8) -> Key {
+        Key([number; 32])
+    }
+
+    fn image(number: u8) -> Compiled {
+        let bytes = vec![number; usize::from(number) + 1];
+        let names = vec![("k<int>".to_owned(), format!("_Z{number}"))];
+        Compiled::of_product(&bytes, names, "log".to_owned())
+    }
+
+    #[test]
+    fn every_damaged_byte_is_noticed() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("a.pack");
+        let images: Vec<_> = (0..3).map(|number| (key(number), image(number))).collect();
+        let list: Vec<_> = images
+            .iter()
+            .rev()
+            .map(|(key, image)| (*key, image))
+            .collect();
+        write_pack(&path, &list).expect("written");
+        let whole = std::fs::read(&path).expect("bytes");
+        let pack = Pack::open(&path).expect("a pack");
+        for (key, image) in &images {
+            assert_eq!(pack.get(key).expect("intact").as_ref(), Some(image));
+        }
+        assert!(pack.get(&key(9)).expect("intact").is_none());
+        for at in 0..whole.len() {
+            let mut bytes = whole.clone();
+            bytes[at] ^= 0x10;
+            std::fs::write(&path, &bytes).expect("written");
+            let Ok(pack) = Pack::open(&path) else {
+                continue;
+            };
+            let intact = images.iter().filter(|(key, image)| {
+                let found = pack.get(key);
+                assert!(
+                    !matches!(&found, Ok(Some(other)) if other != image),
+                    "byte {at} gave a wrong image"
+                );
+                found.is_ok_and(|found| found.is_some())
+            });
+            assert_eq!(intact.count(), 2, "byte {at}");
+        }
+        for length in [0, 5, HEAD, whole.len() - 1] {
+            std::fs::write(&path, &whole[..length]).expect("written");
+            assert!(Pack::open(&path).is_err(), "{length}");
+        }
+    }
+}
