@@ -426,6 +426,16 @@ typedef struct {
 } warpcc_rtc_counts;
 
 /**
+ * Called once for each image that is done, by the thread that asked: how many are done, how many were asked for, the name of
+ * this one (valid during the call) and its status. 0 cancels the rest, any other number goes on. It must not unwind.
+ */
+typedef int32_t (*warpcc_rtc_progress)(void *user,
+                                       size_t done,
+                                       size_t total,
+                                       const char *name,
+                                       warpcc_rtc_status status);
+
+/**
  * A grid of blocks, and a block of threads.
  */
 typedef struct {
@@ -595,6 +605,12 @@ warpcc_rtc_status warpcc_rtc_request_add_name(const warpcc_rtc_request *request,
  * Adds an option for NVRTC, in one piece: "--std=c++20", "-DN=4".
  */
 warpcc_rtc_status warpcc_rtc_request_add_option(const warpcc_rtc_request *request, const char *option);
+
+/**
+ * Sets the file that the source is from, for errors: they name it in place of the request's name. It decides nothing else.
+ */
+warpcc_rtc_status warpcc_rtc_request_file(const warpcc_rtc_request *request,
+                                          const char *file);
 
 /**
  * Sets whether NVRTC may keep the headers that it read for the next program of this process (12.8): 0 or 1.
@@ -804,6 +820,13 @@ warpcc_rtc_status warpcc_rtc_settings_add_folder(const warpcc_rtc_settings *sett
                                                  int32_t readonly);
 
 /**
+ * Adds a pack of ready-made images, which is only read: a file of `warpcc rtc warm --pack`, or a folder like those of a cache.
+ * Packs are looked into after the folders. One that is damaged is no error, but a remark of the cache.
+ */
+warpcc_rtc_status warpcc_rtc_settings_add_pack(const warpcc_rtc_settings *settings,
+                                               const char *pack);
+
+/**
  * Sets the size of the cache in memory, in bytes of images.
  */
 warpcc_rtc_status warpcc_rtc_settings_memory(const warpcc_rtc_settings *settings, uint64_t bytes);
@@ -957,6 +980,22 @@ warpcc_rtc_status warpcc_rtc_cache_flush(const warpcc_rtc_cache *cache,
  * Frees the cache. Its images, functions and kernels stay valid.
  */
 void warpcc_rtc_cache_free(warpcc_rtc_cache *cache);
+
+/**
+ * The images of `count` requests, in their order: each as `warpcc_rtc_cache_get` gives it. They are looked up and compiled by
+ * `threads` threads, 0 for as many as there are processors; no more compile than this machine has room for in all processes
+ * of the user together. Where several processes ask for the same requests, each is compiled once. `images` has room for
+ * `count` handles; those of requests that failed are null, and the first one's error is returned when all are done.
+ * `progress` and `user` may be null. Changes of a request wait until this call ends.
+ */
+warpcc_rtc_status warpcc_rtc_cache_get_many(const warpcc_rtc_cache *cache,
+                                            const warpcc_rtc_request *const *requests,
+                                            size_t count,
+                                            size_t threads,
+                                            const warpcc_rtc_limits *limits,
+                                            warpcc_rtc_progress progress,
+                                            void *user,
+                                            warpcc_rtc_image **images);
 
 /**
  * Reads and hashes a kernel's texts once, for `warpcc_rtc_kernel_function`. This compiles nothing. The cache lives as long

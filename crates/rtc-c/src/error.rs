@@ -92,6 +92,11 @@ impl Failure {
         )
     }
 
+    /// The status to return.
+    pub(crate) fn status(&self) -> Status {
+        self.status
+    }
+
     fn new(status: Status, text: String) -> Self {
         Self {
             status,

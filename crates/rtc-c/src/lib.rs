@@ -17,6 +17,7 @@ pub mod images;
 pub mod kernel;
 pub mod launcher;
 pub mod linker;
+pub mod many;
 pub mod pieces;
 pub mod plans;
 mod remote;

@@ -192,6 +192,22 @@ pub unsafe extern "C" fn warpcc_rtc_request_add_option(
     })
 }
 
+/// Sets the file that the source is from, for errors: they name it in place of the request's name. It decides nothing else.
+///
+/// # Safety
+/// Each pointer to a text is null, or valid during the call.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn warpcc_rtc_request_file(
+    request: Option<&CompileRequest>,
+    file: *const c_char,
+) -> Status {
+    // SAFETY: as the caller says.
+    let file = unsafe { text(file, "file") };
+    change(request, Given(file), |request, file| {
+        request.file = Some(file.into());
+    })
+}
+
 /// Sets whether NVRTC may keep the headers that it read for the next program of this process (12.8): 0 or 1.
 #[unsafe(no_mangle)]
 pub extern "C" fn warpcc_rtc_request_precompile_headers(

@@ -103,6 +103,24 @@ pub unsafe extern "C" fn warpcc_rtc_settings_add_folder(
     })
 }
 
+/// Adds a pack of ready-made images, which is only read: a file of `warpcc rtc warm --pack`, or a folder like those of a cache.
+/// Packs are looked into after the folders. One that is damaged is no error, but a remark of the cache.
+///
+/// # Safety
+/// Each pointer to a text is null, or valid during the call.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn warpcc_rtc_settings_add_pack(
+    settings: Option<&CacheSettings>,
+    pack: *const c_char,
+) -> Status {
+    // SAFETY: as the caller says.
+    let pack = unsafe { text(pack, "pack") };
+    change(settings, |settings| {
+        settings.kept.packs.push(PathBuf::from(pack?));
+        Ok(())
+    })
+}
+
 /// Sets the size of the cache in memory, in bytes of images.
 #[unsafe(no_mangle)]
 pub extern "C" fn warpcc_rtc_settings_memory(

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-const SOURCES: [&str; 16] = [
+const SOURCES: [&str; 17] = [
     "version",
     "error",
     "ffi",
@@ -14,6 +14,7 @@ const SOURCES: [&str; 16] = [
     "fatbin_maker",
     "settings",
     "cache",
+    "many",
     "kernel",
     "device",
     "tensors",

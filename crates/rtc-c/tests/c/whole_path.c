@@ -280,6 +280,81 @@ static void carries_headers(const char *folder) {
   warpcc_rtc_compiler_free(compiler);
 }
 
+struct told {
+  size_t calls, last, failed;
+  int stop;
+};
+
+static int32_t listen(void *user, size_t done, size_t total, const char *name, warpcc_rtc_status status) {
+  struct told *told = user;
+  CHECK(done == told->last + 1 && done <= total && name[0] == 'm');
+  told->last = done;
+  told->calls++;
+  told->failed += status != WARPCC_RTC_STATUS_OK;
+  return !told->stop;
+}
+
+static void many_at_once(const char *folder) {
+  enum { COUNT = 4 };
+  const warpcc_rtc_request *requests[COUNT];
+  warpcc_rtc_image *images[COUNT];
+  warpcc_rtc_cache *cache = cache_in(folder, NULL);
+  struct told told = {0, 0, 0, 0};
+  size_t index;
+  for (index = 0; index < COUNT; ++index) {
+    char name[16], source[80];
+    warpcc_rtc_request *request;
+    snprintf(name, sizeof name, "m%zu", index);
+    snprintf(source, sizeof source, "extern \"C\" __global__ void m(int* x) { *x = %s%zu; }", index == 2 ? "oops" : "", index);
+    OK(warpcc_rtc_request_new(name, source, TO_NUL, "compute_90", &request));
+    OK(warpcc_rtc_request_file(request, "src/many.cu"));
+    requests[index] = request;
+  }
+  FAILS(WARPCC_RTC_STATUS_COMPILE, "src/many.cu:1: ",
+        warpcc_rtc_cache_get_many(cache, requests, COUNT, 2, NULL, listen, &told, images));
+  CHECK(told.calls == COUNT && told.failed == 1 && images[2] == NULL);
+  for (index = 0; index < COUNT; ++index) {
+    CHECK(index == 2 || begins(images[index], "//"));
+    warpcc_rtc_image_free(images[index]);
+  }
+  OK(warpcc_rtc_cache_get_many(cache, requests, 2, 0, NULL, NULL, NULL, images));
+  CHECK(warpcc_rtc_image_found(images[1]) == WARPCC_RTC_FOUND_MEMORY);
+  for (index = 0; index < 2; ++index) warpcc_rtc_image_free(images[index]);
+  OK(warpcc_rtc_cache_get_many(cache, NULL, 0, 0, NULL, NULL, NULL, NULL));
+  INVALID("images", warpcc_rtc_cache_get_many(cache, requests, 1, 0, NULL, NULL, NULL, NULL));
+  INVALID("requests", warpcc_rtc_cache_get_many(cache, NULL, 1, 0, NULL, NULL, NULL, images));
+  CHECK(images[0] == NULL);
+  INVALID("cache", warpcc_rtc_cache_get_many(NULL, requests, 1, 0, NULL, NULL, NULL, images));
+  for (index = 0; index < COUNT; ++index) warpcc_rtc_request_free((warpcc_rtc_request *)requests[index]);
+  warpcc_rtc_cache_free(cache);
+}
+
+/* What `from` keeps as a pack of a cache whose own folder is empty. */
+static void from_a_pack(const char *folder) {
+  char empty[4096];
+  warpcc_rtc_settings *settings;
+  warpcc_rtc_cache *cache;
+  warpcc_rtc_request *request = scale("sm_90");
+  warpcc_rtc_image *image;
+  size_t length;
+  snprintf(empty, sizeof empty, "%s/empty", folder);
+  OK(warpcc_rtc_settings_new(&settings));
+  OK(warpcc_rtc_settings_add_folder(settings, empty, 0, 0));
+  OK(warpcc_rtc_settings_add_pack(settings, folder));
+  OK(warpcc_rtc_cache_open(NULL, settings, NULL, &cache));
+  OK(warpcc_rtc_cache_get(cache, request, NULL, &image));
+  CHECK(warpcc_rtc_image_found(image) == WARPCC_RTC_FOUND_DISK);
+  warpcc_rtc_image_free(image);
+  warpcc_rtc_cache_free(cache);
+  OK(warpcc_rtc_settings_add_pack(settings, "/no/such.warpcc-pack"));
+  OK(warpcc_rtc_cache_open(NULL, settings, NULL, &cache));
+  OK(warpcc_rtc_cache_remarks(cache, empty, sizeof empty, &length));
+  CHECK(strstr(empty, "/no/such.warpcc-pack") != NULL);
+  warpcc_rtc_cache_free(cache);
+  warpcc_rtc_settings_free(settings);
+  warpcc_rtc_request_free(request);
+}
+
 int main(int count, char **arguments) {
   CHECK(count == 2);
   OK(warpcc_rtc_check_abi(WARPCC_RTC_ABI));
@@ -287,6 +362,8 @@ int main(int count, char **arguments) {
   compiles();
   is_kept(arguments[1]);
   by_text(arguments[1]);
+  many_at_once(arguments[1]);
+  from_a_pack(arguments[1]);
   links(arguments[1]);
   makes_a_fat_binary(arguments[1]);
   plans_and_warms(arguments[1]);
