@@ -53,22 +53,24 @@ impl Expr {
         Self(Arc::new(Node::Name(name.to_owned())))
     }
 
-    /// A function of expressions, by its name.
+    /// A function of expressions, by its name. [`crate::parse::function`] also takes the names of [`crate::names`].
     ///
     /// # Errors
     ///
     /// No such function, or another number of arguments than it takes.
     pub fn call(name: &str, arguments: Vec<Self>) -> Result<Self, CallError> {
-        let function =
-            crate::functions::find(name).ok_or_else(|| CallError::unknown_function(name))?;
-        if function.arity != arguments.len() {
-            return Err(CallError::Arity {
+        let function = crate::functions::find(name);
+        if let Some(function) = function.filter(|each| each.arity == arguments.len()) {
+            return Ok(Self::apply(function, arguments));
+        }
+        Err(match function {
+            Some(function) => CallError::Arity {
                 name: name.to_owned(),
                 expected: function.arity,
                 given: arguments.len(),
-            });
-        }
-        Ok(Self::apply(function, arguments))
+            },
+            None => CallError::unknown_function(name),
+        })
     }
 
     pub(crate) fn apply(function: &'static Function, arguments: Vec<Self>) -> Self {
@@ -121,9 +123,10 @@ pub enum CallError {
 
 impl CallError {
     pub(crate) fn unknown_function(name: &str) -> Self {
-        let near = crate::functions::ALL
-            .iter()
-            .map(|each| (strsim::damerau_levenshtein(each.name, name), each.name))
+        let functions = crate::functions::ALL.iter().map(|each| each.name);
+        let near = functions
+            .chain(crate::names::ALL.iter().map(|each| each.name))
+            .map(|known| (strsim::damerau_levenshtein(known, name), known))
             .min()
             .filter(|(distance, _)| *distance <= 2 && *distance < name.len())
             .map(|(_, near)| near);

@@ -123,7 +123,7 @@ macro_rules! with_functions {
     zero "zero" 1 Number "0";
     one "one" 1 Number "1";
     negone "negone" 1 Number "-1";
-    round "round" 1 Number "to the nearest whole number, halves away from zero";
+    round_away "round_away" 1 Number "to the nearest whole number, halves away from zero";
     rint "rint" 1 Number "to the nearest whole number, halves to even";
     floor "floor" 1 Number "rounded down";
     ceil "ceil" 1 Number "rounded up";

@@ -13,6 +13,7 @@ mod generate;
 mod infer;
 mod launch;
 mod layout;
+pub mod names;
 mod operators;
 pub mod parse;
 pub mod plan;

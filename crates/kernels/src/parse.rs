@@ -3,8 +3,11 @@
 //! From weak to strong: comparisons (one, not a chain), `|`, `^`, `&`, `<<` `>>`, `+` `-`, `*` `/` `//` `%`,
 //! unary `-` `+` `~`, `**` (from the right). A number with a point or an exponent is not whole.
 
-use crate::call;
-use crate::expression::{CallError, Expr, Number};
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
+use crate::expression::{CallError, Expr, Node, Number};
+use crate::{call, names};
 
 /// Longer texts and deeper ones are refused: no kernel is written so by hand.
 const LONGEST: usize = 100_000;
@@ -57,6 +60,67 @@ pub fn parse(text: &str) -> Result<Expr, ParseError> {
     match parser.peek() {
         Token::End => Ok(expr),
         _ => Err(parser.unexpected("an operator or the end")),
+    }
+}
+
+/// A function of expressions, by its name or one of [`crate::names`].
+///
+/// # Errors
+///
+/// No such function or name, or another number of arguments than it takes.
+pub fn function(name: &str, arguments: Vec<Expr>) -> Result<Expr, CallError> {
+    if let Some(meant) = expand(name, &arguments) {
+        return Ok(meant);
+    }
+    let given = arguments.len();
+    let known = crate::functions::find(name).is_some();
+    match names::find(name).filter(|_| !known) {
+        Some(entry) => Err(CallError::Arity {
+            name: name.to_owned(),
+            expected: entry.arguments.len(),
+            given,
+        }),
+        None => Expr::call(name, arguments),
+    }
+}
+
+/// The expression that a name stands for with these arguments; `None` if it stands for none with so many.
+fn expand(name: &str, arguments: &[Expr]) -> Option<Expr> {
+    /// Each read once. A test reads them all.
+    static READ: LazyLock<HashMap<&'static str, Expr>> = LazyLock::new(|| {
+        let read = names::ALL
+            .iter()
+            .filter_map(|each| Some((each.name, parse(each.stands_for).ok()?)));
+        read.collect()
+    });
+    let is_function = crate::functions::find(name).map(|function| function.arity);
+    if is_function == Some(arguments.len()) {
+        return None;
+    }
+    let entry = names::find(name).filter(|entry| entry.takes(arguments.len()))?;
+    // Function names in an entry are functions of that many arguments, so this does not go round.
+    let pattern = READ.get(name)?;
+    let mut values = HashMap::new();
+    for (index, (argument, number)) in entry.arguments.iter().enumerate() {
+        let value = match (arguments.get(index), number) {
+            (Some(given), _) => given.clone(),
+            (None, Some(number)) => parse(number).ok()?,
+            (None, None) => return None,
+        };
+        values.insert(*argument, value);
+    }
+    Some(filled(pattern, &values))
+}
+
+/// An expression with values in the place of its names. Entries are a few levels deep.
+fn filled(pattern: &Expr, values: &HashMap<&str, Expr>) -> Expr {
+    match &*pattern.0 {
+        Node::Name(name) => values.get(name.as_str()).unwrap_or(pattern).clone(),
+        Node::Number(_) => pattern.clone(),
+        Node::Call(function, arguments) => {
+            let filled = arguments.iter().map(|each| filled(each, values));
+            Expr::apply(function, filled.collect())
+        }
     }
 }
 
@@ -284,10 +348,8 @@ impl<'a> Parser<'a> {
             // A number with its sign is a number: -128 is an int8.
             match self.unary()? {
                 Expr(node) => match &*node {
-                    crate::expression::Node::Number(Number::Int(value)) => {
-                        value.wrapping_neg().into()
-                    }
-                    crate::expression::Node::Number(Number::Float(value)) => (-value).into(),
+                    Node::Number(Number::Int(value)) => value.wrapping_neg().into(),
+                    Node::Number(Number::Float(value)) => (-value).into(),
                     _ => -Expr(node),
                 },
             }
@@ -345,7 +407,7 @@ impl<'a> Parser<'a> {
                 self.need(",", "an operator, \",\" or \")\"")?;
             }
         }
-        Expr::call(name, arguments).map_err(|problem| ParseError::Call {
+        function(name, arguments).map_err(|problem| ParseError::Call {
             column: self.text[..at].chars().count() + 1,
             problem,
         })

@@ -12,7 +12,7 @@ use hashbrown::{DefaultHashBuilder, HashTable};
 use crate::dtype::DType;
 use crate::expression::{CallError, Expr, Number};
 use crate::layout::aliases;
-use crate::parse::{ParseError, parse};
+use crate::parse::{self, ParseError, parse};
 use crate::plan::{Argument, Plan, PlanError, Tensor, Which, WriteMode};
 use crate::shape::{check, span};
 use crate::value::{Value, number_argument};
@@ -77,7 +77,7 @@ pub fn parsed(text: &str) -> Result<Expr, ParseError> {
 ///
 /// # Errors
 ///
-/// As [`Expr::call`].
+/// As [`parse::function`].
 pub fn function_of(function: &str, names: &[&str]) -> Result<Expr, CallError> {
     static SHELF: Shelf<(String, Vec<String>), Expr> = Shelf::new();
     let hash = hashed(|mut hasher| (function, names).hash(&mut hasher));
@@ -87,7 +87,7 @@ pub fn function_of(function: &str, names: &[&str]) -> Result<Expr, CallError> {
         return Ok(known);
     }
     let all = names.iter().map(|name| Expr::name(name)).collect();
-    let made = Expr::call(function, all)?;
+    let made = parse::function(function, all)?;
     let owned = names.iter().map(|name| (*name).to_owned()).collect();
     SHELF.put(hash, (function.to_owned(), owned), made.clone());
     Ok(made)

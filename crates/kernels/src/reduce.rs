@@ -35,6 +35,7 @@ pub fn reduce(
     output: &Tensor,
     mode: WriteMode,
 ) -> Result<Plan, PlanError> {
+    let reduction = crate::names::reduction(reduction);
     let of = ALL
         .iter()
         .find(|each| each.name == reduction)

@@ -90,7 +90,7 @@ pub static ALL: &[Reduction] = &[
 /// The default type of a reduction's result for `input`; for an unknown reduction, that of a sum.
 #[must_use]
 pub fn output_type(reduction: &str, input: DType) -> DType {
-    match (reduction, input.family()) {
+    match (crate::names::reduction(reduction), input.family()) {
         ("any" | "all", _) => DType::Bool,
         ("count_nonzero", _) => DType::I64,
         ("max" | "min", _) | (_, Family::Float) => input,

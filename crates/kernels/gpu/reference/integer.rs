@@ -17,7 +17,7 @@ pub(super) fn integer(name: &str, dtype: DType, v: &[i128]) -> i128 {
     let y = v.get(1).copied().unwrap_or(0);
     let bits = 8 * dtype.size() as i128;
     match name {
-        "identity" | "round" | "rint" | "floor" | "ceil" | "trunc" | "fix" => x,
+        "identity" | "round_away" | "rint" | "floor" | "ceil" | "trunc" | "fix" => x,
         "negative" => -x,
         "abs" => x.abs(),
         "sign" => x.signum(),

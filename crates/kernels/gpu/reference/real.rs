@@ -27,7 +27,7 @@ pub(super) fn real(name: &str, v: &[f64], work: DType) -> (f64, f64) {
         "zero" => 0.0,
         "one" => 1.0,
         "negone" => -1.0,
-        "round" => x.round(),
+        "round_away" => x.round(),
         "rint" => x.round_ties_even(),
         "floor" => x.floor(),
         "ceil" => x.ceil(),
