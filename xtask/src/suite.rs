@@ -178,6 +178,7 @@ fn tests(arguments: &[String], headers: Headers) -> Result<()> {
     }
     command.env("WARPCC_TEST_NVRTC_120", fetched::OLDEST_NVRTC.path());
     command.env("WARPCC_TEST_NVFATBIN", fetched::NVFATBIN.path());
+    command.env("WARPCC_TEST_ADAPTERS", fetched::ADAPTERS.packages());
     // The user's own settings must not influence the tests.
     for name in [
         "WARPCC_DIR",

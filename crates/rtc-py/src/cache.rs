@@ -21,7 +21,7 @@ use crate::{driver, errors, gpu, interrupt};
 /// Compiled kernels in memory, in folders and in shared caches. Any thread may use it.
 #[pyclass(frozen, module = "warpcc_rtc", subclass)]
 pub struct KernelCache {
-    cache: Cache,
+    pub(crate) cache: Cache,
     /// The compiler and settings, for making another cache like this one.
     compiler: Compiler,
     settings: CacheSettings,
@@ -37,7 +37,7 @@ pub struct KernelCache {
 impl KernelCache {
     #[new]
     #[pyo3(signature = (folders = None, *, max_size = None, memory = None, remote = None, nvrtc = None, nvjitlink = None,
-                        options = Vec::new(), include = Vec::new(), headers = None, preamble = None))]
+                        options = Vec::new(), include = Vec::new(), headers = None, preamble = None, packs = None))]
     #[expect(
         clippy::too_many_arguments,
         reason = "keywords, of which a caller names the few that matter"
@@ -54,6 +54,7 @@ impl KernelCache {
         include: Vec<PathBuf>,
         headers: Option<&Bound<'_, PyDict>>,
         preamble: Option<&Bound<'_, PyDict>>,
+        packs: Option<Vec<PathBuf>>,
     ) -> PyResult<Self> {
         let mut common = CompileRequest::new("", "", Target::Cubin(RealArch::new(0)));
         common.options = options.into_iter().map(Into::into).collect();
@@ -91,6 +92,7 @@ impl KernelCache {
                     .iter_mut()
                     .for_each(|tier| tier.max_size = max_size);
             }
+            settings.packs.extend(packs.into_iter().flatten());
             if let Some(memory) = memory {
                 settings.memory = memory;
             }
@@ -125,7 +127,7 @@ impl KernelCache {
 
     /// Compiles `source`, or finds what it compiles to.
     #[pyo3(signature = (source, name, arch = None, *, names = Vec::new(), parameters = "", options = Vec::new(),
-                        include = Vec::new(), headers = None, timeout = None))]
+                        include = Vec::new(), headers = None, timeout = None, file = None))]
     #[expect(
         clippy::too_many_arguments,
         reason = "keywords, of which a caller names the few that matter"
@@ -142,6 +144,7 @@ impl KernelCache {
         include: Vec<PathBuf>,
         headers: Option<&Bound<'_, PyDict>>,
         timeout: Option<f64>,
+        file: Option<String>,
     ) -> PyResult<Image> {
         let target = match arch {
             Some(arch) => target(py, arch)?,
@@ -154,6 +157,7 @@ impl KernelCache {
         request.options.extend(options.into_iter().map(Into::into));
         request.include_folders.extend(include);
         request.headers.extend(texts("headers", headers)?);
+        request.file = file.map(Into::into);
         let deadline = deadline(py, timeout)?;
         let image = interrupt::run(py, deadline, |limits| self.cache.get(&request, limits))?;
         made(py, name, image)
@@ -292,6 +296,23 @@ impl KernelCache {
         self.compiler.library().to_path_buf()
     }
 
+    /// Removes everything from memory and from the folders that may be written to.
+    fn clear(&self, py: Python<'_>) -> PyResult<()> {
+        py.detach(|| self.cache.clear())
+            .map_err(|error| errors::to_python(py, &error))
+    }
+
+    /// How many images the nearest folder that may be written to keeps.
+    fn kept(&self, py: Python<'_>) -> PyResult<u64> {
+        py.detach(|| self.cache.kept())
+            .map_err(|error| errors::to_python(py, &error))
+    }
+
+    /// Adds a remark to those that `remarks` lists.
+    fn _remark(&self, remark: String) {
+        lock(&self.odd).push(remark);
+    }
+
     /// Waits until nothing waits to be uploaded; True if that is so.
     #[pyo3(signature = (timeout = 300.0))]
     fn flush(&self, py: Python<'_>, timeout: f64) -> PyResult<bool> {
@@ -348,7 +369,7 @@ impl KernelCache {
         Ok(lock(&self.launchers).entry(ordinal).or_insert(made).clone())
     }
 
-    fn target_for(&self, py: Python<'_>, known: Option<u32>) -> PyResult<Target> {
+    pub(crate) fn target_for(&self, py: Python<'_>, known: Option<u32>) -> PyResult<Target> {
         let capability = known.map_or_else(|| capability(py), Ok)?;
         self.cache
             .target_for(capability)
@@ -364,7 +385,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn made(py: Python<'_>, name: &str, image: Result<Compiled, Error>) -> PyResult<Image> {
+pub(crate) fn made(py: Python<'_>, name: &str, image: Result<Compiled, Error>) -> PyResult<Image> {
     Ok(Image {
         image: image.map_err(|error| errors::to_python(py, &error))?,
         name: name.to_owned(),

@@ -14,8 +14,10 @@ mod function;
 mod gpu;
 mod image;
 mod interrupt;
+mod many;
 mod ops;
 mod parameter;
+mod products;
 mod stream;
 
 use pyo3::prelude::*;
@@ -28,7 +30,13 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<function::Function>()?;
     module.add_class::<function::Configured>()?;
     module.add_function(wrap_pyfunction!(ops::function, module)?)?;
+    module.add_function(wrap_pyfunction!(ops::known_functions, module)?)?;
     module.add_function(wrap_pyfunction!(ops::fused, module)?)?;
     module.add_function(wrap_pyfunction!(ops::reduce, module)?)?;
+    module.add_function(wrap_pyfunction!(products::get_product, module)?)?;
+    module.add_function(wrap_pyfunction!(products::find_product, module)?)?;
+    module.add_function(wrap_pyfunction!(products::keep_product, module)?)?;
+    module.add_function(wrap_pyfunction!(products::forget_product, module)?)?;
+    module.add_function(wrap_pyfunction!(many::compile_many, module)?)?;
     module.add("__version__", env!("CARGO_PKG_VERSION"))
 }

@@ -6,6 +6,8 @@ use pyo3::types::{PyDict, PyTuple};
 use warpcc_kernels::dtype::DType;
 use warpcc_kernels::elementwise::{self, Value};
 use warpcc_kernels::expression::{Expr, Number};
+use warpcc_kernels::functions;
+use warpcc_kernels::names;
 use warpcc_kernels::plan::{Plan, PlanError, Tensor, WriteMode};
 use warpcc_kernels::plan_cache::{function_of, parsed};
 use warpcc_kernels::reduce::reduce as plan_reduction;
@@ -21,8 +23,29 @@ use crate::{driver, errors, interrupt};
 /// The names of a function's arguments.
 const NAMES: [&str; 3] = ["x", "y", "z"];
 
-/// A function of values, in order.
+/// Every function and name, each with its arguments and the number that is taken where one is not given.
 #[pyfunction]
+pub fn known_functions() -> Vec<(&'static str, Vec<KnownArgument>)> {
+    let functions = functions::ALL
+        .iter()
+        .filter(|each| each.arity <= NAMES.len());
+    let functions = functions.map(|each| {
+        let arguments = NAMES[..each.arity].iter().map(|name| (*name, None));
+        (each.name, arguments.collect())
+    });
+    // Where both have a name, the entry of the name has the numbers too.
+    let named = names::ALL
+        .iter()
+        .map(|each| (each.name, each.arguments.to_vec()));
+    functions.chain(named).collect()
+}
+
+/// An argument's name, and the number that is taken where it is not given.
+type KnownArgument = (&'static str, Option<&'static str>);
+
+/// A function of values, in order. `dtype` is the type of a new result.
+#[pyfunction]
+#[pyo3(signature = (cache, name, values, out, add, stream, dtype = None))]
 pub fn function<'py>(
     cache: &Bound<'py, KernelCache>,
     name: &str,
@@ -30,17 +53,23 @@ pub fn function<'py>(
     out: Option<Bound<'py, PyAny>>,
     add: bool,
     stream: Option<Bound<'py, PyAny>>,
+    dtype: Option<&str>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let given: Vec<_> = NAMES.into_iter().zip(values.iter()).collect();
-    let call = Call::read(cache, &given, out, stream)?;
+    let mut call = Call::read(cache, &given, out, stream)?;
+    call.dtype = dtype
+        .map(|dtype| known_type(cache.py(), dtype))
+        .transpose()?;
     let names: Vec<&str> = given.iter().map(|(name, _)| *name).collect();
     let expr = function_of(name, &names);
     let expr = expr.map_err(|error| errors::of_plan(cache.py(), &error.into()))?;
     call.expression(&expr, add)
 }
 
-/// An expression over named values.
+/// An expression over named values. With `exact`, `out` must be of the type that it gives: it is also one of the values, and
+/// what it holds is to stay as it is.
 #[pyfunction]
+#[pyo3(signature = (cache, text, values, out, add, stream, exact = false))]
 pub fn fused<'py>(
     cache: &Bound<'py, KernelCache>,
     text: &str,
@@ -48,6 +77,7 @@ pub fn fused<'py>(
     out: Option<Bound<'py, PyAny>>,
     add: bool,
     stream: Option<Bound<'py, PyAny>>,
+    exact: bool,
 ) -> PyResult<Bound<'py, PyAny>> {
     let (names, values): (Vec<_>, Vec<_>) = values.iter().unzip();
     let names: Vec<String> = names
@@ -55,7 +85,8 @@ pub fn fused<'py>(
         .map(|name| name.extract())
         .collect::<PyResult<_>>()?;
     let given: Vec<_> = names.iter().map(String::as_str).zip(values).collect();
-    let call = Call::read(cache, &given, out, stream)?;
+    let mut call = Call::read(cache, &given, out, stream)?;
+    call.exact = exact;
     let expr = parsed(text).map_err(|error| errors::of_plan(cache.py(), &error.into()))?;
     call.expression(&expr, add)
 }
@@ -99,6 +130,19 @@ struct Call<'a, 'py> {
     out: Option<(Bound<'py, PyAny>, Option<Described>)>,
     stream: u64,
     device: Option<usize>,
+    /// The type of a new result, in place of the usual one.
+    dtype: Option<DType>,
+    /// Whether the output that was given must be of the usual type.
+    exact: bool,
+}
+
+/// The type of a name, in NumPy's way of writing or this library's.
+fn known_type(py: Python<'_>, name: &str) -> PyResult<DType> {
+    let found = DType::ALL.into_iter().find(|dtype| dtype.name() == name);
+    found.ok_or_else(|| {
+        let known = DType::ALL.map(DType::name).join(", ");
+        errors::argument(py, format!("dtype: {name} is none of {known}"))
+    })
 }
 
 impl<'a, 'py> Call<'a, 'py> {
@@ -142,6 +186,8 @@ impl<'a, 'py> Call<'a, 'py> {
             inputs,
             out,
             stream,
+            dtype: None,
+            exact: false,
         })
     }
 
@@ -151,10 +197,19 @@ impl<'a, 'py> Call<'a, 'py> {
         let shape = broadcast(py, &self.inputs)?;
         let values = values_of(&self.inputs);
         let (out, output) = match self.out.take() {
-            Some(given) => self.given(given)?,
+            Some(given) => {
+                let (out, output) = self.given(given)?;
+                let usual = elementwise::result_type(expr, &values).map_err(failed)?;
+                if self.exact && usual != output.tensor.dtype {
+                    let (usual, other) = (usual.name(), output.tensor.dtype.name());
+                    let text = format!("where: out is {other}, and the function gives {usual}");
+                    return Err(errors::argument(py, text));
+                }
+                (out, output)
+            }
             None => {
-                let dtype = elementwise::result_type(expr, &values).map_err(failed)?;
-                self.made(shape, dtype, add)?
+                let usual = elementwise::result_type(expr, &values).map_err(failed)?;
+                self.made(shape, self.dtype.unwrap_or(usual), add)?
             }
         };
         let plan = elementwise::fused(expr, &values, &output.tensor, mode(add));

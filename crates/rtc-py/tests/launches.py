@@ -10,6 +10,7 @@ import types
 import numpy
 
 import warpcc_rtc
+import warpcc_rtc.ops
 
 FOLDER = sys.argv[1]
 LAUNCHES = os.environ["FAKE_LAUNCHES"]
@@ -22,6 +23,7 @@ class Array:
     """An array on a GPU by its description alone."""
 
     def __init__(self, address=0x7F0000000000, shape=(4,), typestr="<f4", stream=None):
+        self.address = address
         self.__cuda_array_interface__ = {
             "shape": shape, "typestr": typestr, "data": (address, False), "version": 3, "stream": stream,
         }
@@ -430,7 +432,7 @@ def results_are_arrays_of_the_first_ones_framework():
         return Tensor(address=0x7F0000100000, shape=shape, ndim=len(shape))
 
     torch = types.ModuleType("torch")
-    torch.Tensor, torch.float32, torch.bool = Tensor, "float32", "bool"
+    torch.Tensor, torch.float32, torch.bool, torch.int16 = Tensor, "float32", "bool", "int16"
     parameters(8, 8)
     torch.empty, torch.empty_like = new, lambda like: new((4,), like=like)
     sys.modules["torch"] = torch
@@ -444,6 +446,7 @@ def results_are_arrays_of_the_first_ones_framework():
             (lambda: warpcc_rtc.unary("relu", Derived(), cache=cache), (4,), said),
             (lambda: warpcc_rtc.unary("isnan", x, cache=cache), (4,), {**said, "dtype": "bool"}),
             (lambda: warpcc_rtc.binary("add", x, Tensor(shape=(3, 1), ndim=2), cache=cache), (3, 4), said),
+            (lambda: warpcc_rtc.ops.exp(x, dtype=numpy.int16, cache=cache), (4,), {**said, "dtype": "int16"}),
             (lambda: warpcc_rtc.reduce("sum", x, cache=cache), (), said),
             (lambda: warpcc_rtc.reduce("sum", x, 0, keepdims=True, cache=cache), (1,), said),
         ):
@@ -456,6 +459,40 @@ def results_are_arrays_of_the_first_ones_framework():
         raises(TypeError, lambda: warpcc_rtc.reduce("sum", 1.0, cache=cache), "x: a number")
     finally:
         del sys.modules["torch"]
+
+
+def functions_are_called_like_ufuncs():
+    x, y, out = (Array(0x7F0000000000 + place * 0x100000) for place in range(3))
+    ops = warpcc_rtc.ops
+    same = (
+        (lambda: ops.maximum(x, y, out=out, cache=cache), lambda: warpcc_rtc.binary("max", x, y, out, cache=cache)),
+        (lambda: ops.maximum(x, y, out, cache=cache), lambda: warpcc_rtc.binary("max", x, y, out, cache=cache)),
+        (lambda: ops.round(x, out=out, cache=cache), lambda: warpcc_rtc.unary("rint", x, out, cache=cache)),
+        (lambda: ops.relu(x=x, out=out, add=True, stream=0x30, cache=cache), lambda: warpcc_rtc.unary("relu", x, out, add=True, stream=0x30, cache=cache)),
+        (lambda: ops.elu(x, alpha=0.5, out=out, cache=cache), lambda: warpcc_rtc.binary("elu", x, 0.5, out, cache=cache)),
+        (lambda: ops.hardtanh(x, max_val=2, out=out, cache=cache), lambda: warpcc_rtc.fused("clip(x, y, z)", x=x, y=-1, z=2, out=out, cache=cache)),
+        (lambda: warpcc_rtc.reduce("amax", x, out=Array(out.address, shape=()), cache=cache), lambda: warpcc_rtc.reduce("max", x, out=Array(out.address, shape=()), cache=cache)),
+    )
+    for named, plain in same:
+        named()  # Its kernel is compiled and loaded: another one would be made now.
+        made = cache.counts["made"]
+        assert noted(named) == noted(plain) != [], (noted(named), noted(plain))
+        assert cache.counts["made"] == made
+    mask = Array(0x7F0000300000, typestr="|b1")
+    assert noted(lambda: ops.exp(x, out=out, where=mask, cache=cache))[-1].startswith("launch")
+    refused = (
+        (TypeError, lambda: ops.elu(cache=cache), "elu(x, alpha=1.0", "missing: x"),
+        (TypeError, lambda: ops.elu(x, beta=1, cache=cache), "beta is no argument"),
+        (TypeError, lambda: ops.elu(x, x=x, cache=cache), "x is given twice"),
+        (TypeError, lambda: ops.relu(x, y, out, cache=cache), "3 given in order"),
+        (AttributeError, lambda: ops.maxinum, "maxinum"),
+        (warpcc_rtc.ArgumentError, lambda: ops.exp(x, where=mask, cache=cache), "where: it needs out"),
+        (warpcc_rtc.ArgumentError, lambda: ops.exp(x, where=mask, out=Array(out.address, typestr="<i8"), cache=cache), "out is int64"),
+        (warpcc_rtc.ArgumentError, lambda: ops.exp(x, out=out, dtype="float16", cache=cache), "dtype: out has a type"),
+        (warpcc_rtc.ArgumentError, lambda: ops.exp(x, dtype="float33", cache=cache), "dtype: float33"),
+    )
+    for kind, run, *words in refused:
+        raises(kind, run, *words)
 
 
 def no_array_of_numpys_leaks():
@@ -472,6 +509,7 @@ for test in (
     what_is_read_is_lent_and_what_is_written_handed_over,
     results_are_arrays_of_the_first_ones_framework,
     no_array_of_numpys_leaks,
+    functions_are_called_like_ufuncs,
     what_a_driver_refuses_is_told_and_the_context_goes_on,
     a_kernel_gets_its_arguments,
     what_does_not_fit_is_not_launched,

@@ -1,6 +1,8 @@
 //! The package as people get it: a wheel made by maturin, installed by pip into an environment of its own, used by Python
 //! programs with the real NVRTC of PyPI. No GPU: what reaches a driver is looked at through a stand-in for it.
 
+mod adapters;
+
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
@@ -104,6 +106,7 @@ fn the_wheel_does_what_its_programs_say() {
             .env("HOME", folder.path())
             .env("PYTHONPATH", packages())
             .env("WARPCC_NVRTC", nvrtc())
+            .env("WARPCC_TEST_ADAPTERS", adapters::others())
             .arg(tests.join(program))
             .arg(folder.path());
         if let Some(driver) = driver {
@@ -113,6 +116,9 @@ fn the_wheel_does_what_its_programs_say() {
         done(command);
     };
     run("without_a_gpu.py", None);
+    run("first_start.py", None);
+    run("names.py", None);
+    adapters::keep_what_other_packages_compile(&python, folder.path());
     let driver = folder.path().join("driver");
     std::fs::create_dir(&driver).expect("a folder");
     let mut cc = Command::new("g++");

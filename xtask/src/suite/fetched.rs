@@ -30,6 +30,12 @@ pub const NVFATBIN: Fetched = Fetched {
     program: "nvidia/cu13/lib/libnvfatbin.so.13",
 };
 
+/// CuPy, cuda.core and Numba-CUDA, which the Python package has adapters for.
+pub const ADAPTERS: Fetched = Fetched {
+    name: "adapters",
+    program: "cuda/core/__init__.py",
+};
+
 impl Fetched {
     fn home(&self) -> PathBuf {
         repo::tools_dir().join(self.name)
@@ -38,6 +44,11 @@ impl Fetched {
     /// The path of the installed program.
     pub fn path(&self) -> PathBuf {
         self.home().join(self.program)
+    }
+
+    /// The folder in which Python finds what was installed.
+    pub fn packages(&self) -> PathBuf {
+        self.home()
     }
 
     /// Has `install` put the program into a folder, unless it is there. `install` gets the folder and the lock file.

@@ -60,6 +60,7 @@ pub fn install(thorough: bool) -> Result<()> {
     maturin::install()?;
     old_glibc::install()?;
     fetched::NVFATBIN.install_wheels()?;
+    fetched::ADAPTERS.install_wheels()?;
     match std::env::consts::ARCH {
         "x86_64" => fetched::OLDEST_NVRTC.install_wheels(),
         _ => Ok(()),

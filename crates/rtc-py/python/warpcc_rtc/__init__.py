@@ -15,7 +15,7 @@ from __future__ import annotations
 import atexit
 import threading
 import weakref
-from typing import Any, Optional, Sequence, Union
+from typing import Any, Callable, Dict, List, Optional, Sequence, Union
 
 from ._errors import (
     ArgumentError,
@@ -27,7 +27,7 @@ from ._errors import (
     LinkError,
     LoadError,
 )
-from ._native import Function, Image, __version__
+from ._native import Function, Image, __version__, compile_many as _compile_many
 from ._native import KernelCache as _KernelCache, function as _function, fused as _fused, reduce as _reduce
 
 __all__ = [
@@ -45,6 +45,7 @@ __all__ = [
     "__version__",
     "binary",
     "compile",
+    "compile_many",
     "default_cache",
     "fused",
     "get_function",
@@ -73,6 +74,8 @@ class KernelCache(_KernelCache):
         remote: the shared caches, as WARPCC_REMOTE names them; "none" for none; none given: what WARPCC_REMOTE or
             the settings file says.
         nvrtc, nvjitlink: the library, a file or its folder; none given: found as docs/rtc.md says.
+        packs: files of ``warpcc rtc warm --pack``, or folders, that are only read; none given: those that installed packages
+            bring (entry points of the group ``warpcc_rtc.packs``); an empty list: none.
         options, include, headers, preamble: what every kernel is compiled with: NVRTC's options, folders to look for headers
             in, headers and texts before the parameters as dicts of names and texts.
 
@@ -80,9 +83,68 @@ class KernelCache(_KernelCache):
     """
 
     def __new__(cls, *args: Any, **kwargs: Any) -> "KernelCache":
+        remarks: List[str] = []
+        if kwargs.get("packs") is None:
+            from . import _packs
+
+            kwargs["packs"], remarks = _packs.installed()
         made = super().__new__(cls, *args, **kwargs)
+        for remark in remarks:
+            made._remark(remark)
         _caches.add(made)
         return made
+
+    def compile_many(
+        self,
+        kernels: Sequence[Dict[str, Any]],
+        *,
+        threads: int = 0,
+        progress: Optional[Callable[[int, int, str, Union[Image, Error], float], Any]] = None,
+        timeout: Optional[float] = None,
+        return_exceptions: bool = False,
+    ) -> List[Any]:
+        """Compiles many kernels, or finds them, and gives an Image for each, in order.
+
+        Each is a dict of the arguments of ``compile``. They are compiled by several threads, no more at a time than this
+        machine has room for in all processes of this user together. Where several processes ask for the same kernels, each
+        is compiled once.
+
+        ``progress`` is called for each one that is done, by this thread, with: how many are done, how many there are, the
+        kernel's name, its Image or exception, and the seconds it took. If it raises, the rest is cancelled. A kernel that
+        does not compile does not stop the others; the first exception is raised at the end, or with ``return_exceptions``
+        stands in the list.
+        """
+        done = _compile_many(self, [_asked(each) for each in kernels], threads, progress, timeout)
+        if not return_exceptions:
+            for each in done:
+                if isinstance(each, BaseException):
+                    raise each
+        return done
+
+
+#: The arguments of ``compile`` and what they are where they are not given.
+_OF_COMPILE: Dict[str, Any] = {
+    "source": None,
+    "name": None,
+    "arch": None,
+    "names": (),
+    "parameters": "",
+    "options": (),
+    "include": (),
+    "headers": None,
+    "file": None,
+}
+
+
+def _asked(kernel: Dict[str, Any]) -> Dict[str, Any]:
+    unknown = [name for name in kernel if name not in _OF_COMPILE]
+    missing = [name for name in ("source", "name") if kernel.get(name) is None]
+    if unknown or missing:
+        raise ArgumentError(
+            f"kernels: a dict with source and name, and perhaps {', '.join(list(_OF_COMPILE)[2:])} was expected; "
+            f"unknown: {', '.join(unknown) or 'none'}; missing: {', '.join(missing) or 'none'}"
+        )
+    return {**_OF_COMPILE, **kernel}
 
 
 @atexit.register
@@ -104,6 +166,11 @@ def default_cache() -> KernelCache:
 def compile(source: str, name: str, arch: Optional[str] = None, **how: Any) -> Image:
     """``KernelCache.compile`` of the default cache."""
     return default_cache().compile(source, name, arch, **how)
+
+
+def compile_many(kernels: Sequence[Dict[str, Any]], **how: Any) -> List[Any]:
+    """``KernelCache.compile_many`` of the default cache."""
+    return default_cache().compile_many(kernels, **how)
 
 
 def get_function(parameters: str, name: str, source: str, device: Any = None, **how: Any) -> Function:

@@ -1,7 +1,7 @@
 """Types of the part that is written in Rust."""
 
 from os import PathLike
-from typing import Any, Dict, List, Optional, Sequence, Tuple, Union
+from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple, Union
 
 from typing_extensions import Self
 
@@ -81,6 +81,7 @@ class KernelCache:
         include: Sequence[_Path] = ...,
         headers: Optional[Dict[str, str]] = None,
         preamble: Optional[Dict[str, str]] = None,
+        packs: Optional[Sequence[_Path]] = None,
     ) -> Self: ...
     def compile(
         self,
@@ -94,10 +95,12 @@ class KernelCache:
         include: Sequence[_Path] = ...,
         headers: Optional[Dict[str, str]] = None,
         timeout: Optional[float] = None,
+        file: Optional[str] = None,
     ) -> Image:
         """Compiles the kernel ``name`` of ``source``, or finds what it compiles to. No GPU is needed if ``arch`` is given:
         ``sm_90`` for machine code, ``compute_90`` for PTX, ``lto_90`` for LTO-IR. ``names`` are further kernels of the
-        text; ``parameters`` is text that stands before it. ``timeout`` is in seconds."""
+        text; ``parameters`` is text that stands before it. ``timeout`` is in seconds.
+        ``file`` is the file that the source is from: errors name it, and it decides nothing else."""
     def get_function(
         self, parameters: str, name: str, source: str, device: Any = None, *, timeout: Optional[float] = None
     ) -> Function:
@@ -130,19 +133,63 @@ class KernelCache:
     def nvrtc_version(self) -> str: ...
     @property
     def nvrtc_path(self) -> str: ...
+    def clear(self) -> None:
+        """Removes everything from memory and from the folders that may be written to."""
+    def kept(self) -> int:
+        """How many images the nearest folder that may be written to keeps."""
     def flush(self, timeout: float = 300.0) -> bool:
         """Waits until nothing waits to be uploaded to a shared cache; True if that is so."""
     def unload(self) -> None:
         """Forgets every loaded kernel that nobody holds."""
+    def _remark(self, remark: str) -> None: ...
     def _settle(self, timeout: float) -> bool: ...
 
-def function(cache: KernelCache, name: str, values: Tuple[Any, ...], out: Any, add: bool, stream: Any) -> Any:
+def known_functions() -> List[Tuple[str, List[Tuple[str, Optional[str]]]]]:
+    """Every function and name, with its arguments and the numbers taken where they are not given."""
+
+def function(
+    cache: KernelCache, name: str, values: Tuple[Any, ...], out: Any, add: bool, stream: Any, dtype: Optional[str] = None
+) -> Any:
     """A function of values, in order, computed into ``out`` or a new array."""
 
-def fused(cache: KernelCache, text: str, values: Dict[str, Any], out: Any, add: bool, stream: Any) -> Any:
+def fused(
+    cache: KernelCache, text: str, values: Dict[str, Any], out: Any, add: bool, stream: Any, exact: bool = False
+) -> Any:
     """An expression over named values."""
 
 def reduce(
     cache: KernelCache, name: str, x: Any, axes: Optional[List[int]], keepdims: bool, out: Any, add: bool, stream: Any
 ) -> Any:
     """A reduction over axes of ``x``, or all of them."""
+
+def compile_many(
+    cache: KernelCache,
+    kernels: List[Dict[str, Any]],
+    threads: int,
+    progress: Optional[Callable[..., Any]],
+    timeout: Optional[float],
+) -> List[Any]:
+    """Many kernels: for each an Image or an exception."""
+
+def get_product(
+    cache: KernelCache,
+    name: str,
+    parts: List[Tuple[str, bytes]],
+    files: List[str],
+    make: Callable[[], Tuple[bytes, Optional[Dict[str, str]], str]],
+    *,
+    source: Optional[str] = None,
+    options: Sequence[str] = ...,
+    folders: Sequence[str] = ...,
+    timeout: Optional[float] = None,
+) -> Image:
+    """What another compiler made, or what ``make()`` makes of it now."""
+
+def find_product(cache: KernelCache, name: str, parts: List[Tuple[str, bytes]], files: List[str]) -> Optional[Image]:
+    """What is kept of it."""
+
+def keep_product(cache: KernelCache, name: str, parts: List[Tuple[str, bytes]], files: List[str], bytes: bytes) -> None:
+    """Keeps what another compiler made."""
+
+def forget_product(cache: KernelCache, name: str, parts: List[Tuple[str, bytes]], files: List[str]) -> bool:
+    """Removes what is kept of it."""
