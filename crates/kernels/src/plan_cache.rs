@@ -12,7 +12,7 @@ use hashbrown::{DefaultHashBuilder, HashTable};
 use crate::dtype::DType;
 use crate::expression::{CallError, Expr, Number};
 use crate::layout::aliases;
-use crate::parse::{self, ParseError, parse};
+use crate::parse::{ParseError, function, parse};
 use crate::plan::{Argument, Plan, PlanError, Tensor, Which, WriteMode};
 use crate::shape::{check, span};
 use crate::value::{Value, number_argument};
@@ -77,19 +77,18 @@ pub fn parsed(text: &str) -> Result<Expr, ParseError> {
 ///
 /// # Errors
 ///
-/// As [`parse::function`].
-pub fn function_of(function: &str, names: &[&str]) -> Result<Expr, CallError> {
+/// As [`function`].
+pub fn function_of(name: &str, names: &[&str]) -> Result<Expr, CallError> {
     static SHELF: Shelf<(String, Vec<String>), Expr> = Shelf::new();
-    let hash = hashed(|mut hasher| (function, names).hash(&mut hasher));
-    let is =
-        |(theirs, their_names): &(String, Vec<String>)| theirs == function && their_names == names;
+    let hash = hashed(|mut hasher| (name, names).hash(&mut hasher));
+    let is = |(theirs, their_names): &(String, Vec<String>)| theirs == name && their_names == names;
     if let Some(known) = SHELF.get(hash, is) {
         return Ok(known);
     }
     let all = names.iter().map(|name| Expr::name(name)).collect();
-    let made = parse::function(function, all)?;
+    let made = function(name, all)?;
     let owned = names.iter().map(|name| (*name).to_owned()).collect();
-    SHELF.put(hash, (function.to_owned(), owned), made.clone());
+    SHELF.put(hash, (name.to_owned(), owned), made.clone());
     Ok(made)
 }
 
