@@ -46,14 +46,14 @@ pub fn template_family(name: &str) -> String {
         false => None,
     };
     let short = short.unwrap_or_else(|| name.to_owned());
-    // The name of `operator<` has no argument list there.
-    let from = short.find("operator").map_or(0, |at| {
+    // In the name of `operator<` itself no argument list begins.
+    let (named, after) = short.find("operator").map_or((0, 0), |at| {
         let rest = short[at + "operator".len()..].trim_start_matches(['<', '=', '>', '-']);
-        short.len() - rest.len()
+        (at, short.len() - rest.len())
     });
-    let end = short[..from].find('<').or_else(|| {
-        let found = short[from..].find('<');
-        found.map(|at| from + at)
+    let end = short[..named].find('<').or_else(|| {
+        let found = short[after..].find('<');
+        found.map(|at| after + at)
     });
     short[..end.unwrap_or(short.len())].trim_end().to_owned()
 }
@@ -123,6 +123,7 @@ mod tests {
             ("_Z5scalePffi", "scale"),
             ("_ZN2ns3FooIiE3barEv", "ns::Foo"),
             ("_ZN2nsltIiEEbT_S1_", "ns::operator<"),
+            ("_ZN2ns3FooIiEltERKS1_", "ns::Foo"),
             ("plain", "plain"),
         ] {
             assert_eq!(template_family(name), family, "{name}");

@@ -134,6 +134,6 @@ mod tests {
         let text = b".version 9.5\n.visible .entry a() {\n}\n.visible .entry b() {\n}\n";
         let found = of_ptx(text);
         let sizes: Vec<_> = found.iter().map(|f| (f.name.as_str(), f.bytes)).collect();
-        assert_eq!(sizes, [("a", 30), ("b", 16)]);
+        assert_eq!(sizes, [("a", 24), ("b", 15)]);
     }
 }
