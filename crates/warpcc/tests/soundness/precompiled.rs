@@ -33,7 +33,9 @@ fn a_header_in_a_precompiled_header_counts_with_size_and_time() {
     space.write("looked_at.h", "struct Part { int at = 1; };\n");
     space.write("case.cpp", "int host() { return VALUE + Part().at; }\n");
     // clang compares whole seconds.
-    ["value.h", "looked_at.h"].map(|header| space.set_old(header));
+    for header in ["value.h", "looked_at.h"] {
+        space.set_old(header);
+    }
     precompile(&space);
     warm(&space, LINE);
     for header in ["value.h", "looked_at.h"] {
