@@ -1,4 +1,4 @@
-//! Packs: files of ready-made images that a program ships with, in a wheel or beside it. They are only read.
+//! Packs: files of ready-made images that a program ships with, in its wheel or next to its files. They are only read.
 //!
 //! ```text
 //! file = "warpcc-pack 1\n" number(index's offset) number(index's length) hash(index) bodies index

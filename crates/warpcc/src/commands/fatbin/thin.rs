@@ -1,4 +1,4 @@
-//! `warpcc fatbin thin`: writes a smaller file beside its place, and puts it there when it is whole.
+//! `warpcc fatbin thin`: writes a smaller file under a temporary name, and renames it when it is complete.
 
 use std::fs::Permissions;
 use std::io::{BufWriter, Write};
