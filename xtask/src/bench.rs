@@ -168,6 +168,7 @@ fn report(
             "cpu_s": cost.cpu(),
             "user_s": cost.user,
             "system_s": cost.system,
+            "cpu_s_without_children": cost.own,
             "peak_kib_of_largest_process": cost.peak_kib,
             "times_as_fast_as_nvcc": base.wall / cost.wall,
             "same_object_as_nvcc_keep": one.same,

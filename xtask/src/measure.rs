@@ -17,6 +17,8 @@ pub struct Cost {
     pub user: f64,
     /// Processor time in the kernel, in seconds, of the same processes.
     pub system: f64,
+    /// The part of both that the process itself took, without its children: in steps of the kernel's clock, 10 ms.
+    pub own: f64,
     /// The peak memory of its largest process, in KiB.
     pub peak_kib: i64,
 }
@@ -34,6 +36,7 @@ impl Cost {
             wall: middle(|cost| cost.wall),
             user: middle(|cost| cost.user),
             system: middle(|cost| cost.system),
+            own: middle(|cost| cost.own),
             peak_kib: middle(|cost| cost.peak_kib as f64) as i64,
         }
     }
@@ -48,6 +51,7 @@ pub fn run(command: &mut Command) -> Result<Cost> {
         .stdout(Stdio::null())
         .spawn()
         .with_context(|| format!("failed to start `{shown}`"))?;
+    let own = own_time(child.id()).with_context(|| format!("failed to wait: `{shown}`"))?;
     let (status, usage) = wait(child.id()).with_context(|| format!("failed to wait: `{shown}`"))?;
     let wall = start.elapsed();
     if !status.success() {
@@ -57,8 +61,41 @@ pub fn run(command: &mut Command) -> Result<Cost> {
         wall: wall.as_secs_f64(),
         user: seconds(usage.ru_utime),
         system: seconds(usage.ru_stime),
+        own,
         peak_kib: usage.ru_maxrss,
     })
+}
+
+/// Waits until a child of ours has ended, and reads how much processor time it took without its own children.
+#[expect(
+    unsafe_code,
+    reason = "waitid has no safe wrapper in the crates we use"
+)]
+fn own_time(pid: u32) -> Result<f64> {
+    // SAFETY: all zeroes is a valid `siginfo_t`.
+    let mut info: libc::siginfo_t = unsafe { std::mem::zeroed() };
+    let how = libc::WEXITED | libc::WNOWAIT;
+    // SAFETY: the pointer is to a live, writable value; the child stays to be waited for.
+    while unsafe { libc::waitid(libc::P_PID, pid, &raw mut info, how) } != 0 {
+        let error = std::io::Error::last_os_error();
+        if error.kind() != std::io::ErrorKind::Interrupted {
+            return Err(error.into());
+        }
+    }
+    let path = format!("/proc/{pid}/stat");
+    let stat = std::fs::read_to_string(&path).with_context(|| format!("failed to read {path}"))?;
+    // The program's name is in parentheses, and may have spaces and parentheses itself (proc_pid_stat(5)).
+    let fields = stat.rsplit_once(')').map_or("", |(_, rest)| rest);
+    let ticks = |number: usize| {
+        let field = fields.split_ascii_whitespace().nth(number - 3);
+        field.and_then(|text| text.parse::<u64>().ok())
+    };
+    let (Some(user), Some(system)) = (ticks(14), ticks(15)) else {
+        bail!("{path} has no times: {stat}");
+    };
+    // SAFETY: no arguments in memory.
+    let per_second = unsafe { libc::sysconf(libc::_SC_CLK_TCK) };
+    Ok((user + system) as f64 / per_second as f64)
 }
 
 /// Waits for a child of ours. The standard library's own wait does not give the child's resource usage.
@@ -109,6 +146,16 @@ mod tests {
             cost.cpu() > 0.01 && cost.wall > 0.01 && cost.peak_kib > 0,
             "{cost:?}"
         );
+    }
+
+    #[test]
+    fn own_time_is_without_that_of_children() {
+        let spin = "i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done";
+        let itself = run(Command::new("sh").args(["-c", spin])).expect("a shell runs");
+        assert!(itself.own > 0.5 * itself.cpu(), "{itself:?}");
+        let nested = format!("sh -c '{spin}'; true");
+        let child = run(Command::new("sh").args(["-c", &nested])).expect("a shell runs");
+        assert!(child.own < 0.5 * child.cpu(), "{child:?}");
     }
 
     #[test]

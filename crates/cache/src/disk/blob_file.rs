@@ -101,9 +101,9 @@ impl Blob {
         };
         let size = self.trailer.digest.size;
         let copied = match self.trailer.packing {
-            Packing::Plain => copy(&mut payload, size, out),
+            Packing::Plain => copy_exactly(&mut payload, size, out),
             Packing::Zstd => match zstd::stream::read::Decoder::new(&mut payload) {
-                Ok(mut decoder) => copy(&mut decoder, size, out),
+                Ok(mut decoder) => copy_exactly(&mut decoder, size, out),
                 Err(error) => Err(BlobFault::Reading(error)),
             },
         };
@@ -187,8 +187,8 @@ impl Trailer {
     }
 }
 
-/// Copies exactly `size` bytes; any other number means damage.
-fn copy(from: &mut dyn Read, size: u64, out: &mut dyn Write) -> Result<(), BlobFault> {
+/// Writes exactly `size` bytes; any other number means damage.
+fn copy_exactly(from: &mut dyn Read, size: u64, out: &mut dyn Write) -> Result<(), BlobFault> {
     let piece = usize::try_from(size).unwrap_or(PIECE).clamp(1, PIECE);
     let mut buffer = vec![0; piece];
     let mut rest = size;
@@ -210,46 +210,63 @@ fn copy(from: &mut dyn Read, size: u64, out: &mut dyn Write) -> Result<(), BlobF
     }
 }
 
-pub(super) fn copy_plain(from: &mut File, out: &mut File) -> io::Result<(Digest, Trailer)> {
-    let (mut digesting, mut hasher) = (Digesting::new(), Xxh3::new());
-    each_piece(from, |piece| {
-        digesting.update(piece);
-        hasher.update(piece);
-        out.write_all(piece)
-    })?;
-    let digest = digesting.finish();
-    let trailer = Trailer {
-        digest,
-        payload: digest.size,
-        packing: Packing::Plain,
-        checksum: hasher.digest128(),
-    };
-    Ok((digest, trailer))
+/// What [`copy`] read and wrote.
+pub(super) struct Copied {
+    /// The number of bytes read.
+    pub(super) size: u64,
+    /// The XXH3 of the bytes read.
+    pub(super) checksum: u128,
+    /// The number of bytes written.
+    pub(super) payload: u64,
+    /// The XXH3 of the bytes written.
+    pub(super) payload_checksum: u128,
 }
 
-pub(super) fn copy_packed(from: &mut File, out: &mut File) -> io::Result<(Digest, Trailer)> {
+/// The digest of a file's content, and its XXH3, with which a second reading is compared.
+pub(super) fn digest_and_checksum(file: &File) -> io::Result<(Digest, u128)> {
     let (mut digesting, mut hasher) = (Digesting::new(), Xxh3::new());
-    let mut packer = frames::Packer::new()?;
-    let mut payload = 0;
-    each_piece(from, |piece| {
+    each_piece(file, |piece| {
         digesting.update(piece);
-        let packed = packer.frame(piece)?;
-        hasher.update(packed);
-        payload += packed.len() as u64;
-        out.write_all(packed)
+        hasher.update(piece);
+        Ok(())
     })?;
-    let digest = digesting.finish();
-    let trailer = Trailer {
-        digest,
-        payload,
-        packing: Packing::Zstd,
-        checksum: hasher.digest128(),
+    Ok((digesting.finish(), hasher.digest128()))
+}
+
+/// Copies a file, and packs it on the way.
+pub(super) fn copy(from: &File, out: &mut File, packing: Packing) -> io::Result<Copied> {
+    let (mut read, mut written) = (Xxh3::new(), Xxh3::new());
+    let (mut size, mut payload) = (0, 0);
+    let mut packer = match packing {
+        Packing::Plain => None,
+        Packing::Zstd => Some(frames::Packer::new()?),
     };
-    Ok((digest, trailer))
+    each_piece(from, |piece| {
+        size += piece.len() as u64;
+        read.update(piece);
+        if let Some(packer) = &mut packer {
+            let packed = packer.frame(piece)?;
+            written.update(packed);
+            payload += packed.len() as u64;
+            return out.write_all(packed);
+        }
+        out.write_all(piece)
+    })?;
+    let checksum = read.digest128();
+    let (payload, payload_checksum) = match packing {
+        Packing::Plain => (size, checksum),
+        Packing::Zstd => (payload, written.digest128()),
+    };
+    Ok(Copied {
+        size,
+        checksum,
+        payload,
+        payload_checksum,
+    })
 }
 
 /// Calls `each` for each piece. All pieces but the last have the length of a frame.
-fn each_piece(from: &mut File, mut each: impl FnMut(&[u8]) -> io::Result<()>) -> io::Result<()> {
+fn each_piece(from: &File, mut each: impl FnMut(&[u8]) -> io::Result<()>) -> io::Result<()> {
     let mut buffer = Vec::with_capacity(frames::FRAME);
     loop {
         buffer.clear();
