@@ -3,13 +3,13 @@
 # references in double, compute-sanitizer, speeds beside PyTorch, CuPy and cuda.core, first starts. Nothing is fetched.
 #
 #   here:   sh crates/kernels/gpu/build.sh BIN
-#   there:  sh crates/kernels/gpu/run.sh BIN OUT [PART ...]       parts: values speed peers cpp python start sanitizer; all of them if none is named
+#   there:  sh crates/kernels/gpu/run.sh BIN OUT [PART ...]       parts: values speed peers cpp python names adapters start sanitizer; all of them if none is named
 #
 # OUT gets a file for each part; crates/kernels/gpu/merge.py makes docs/bench/rtc-h200.json of them.
 set -u
 root=$(cd "$(dirname "$0")/../../.." && pwd) bin=$(realpath "$1") out=$(realpath "$2")
 shift 2
-parts=${*:-values speed peers cpp python start sanitizer}
+parts=${*:-values speed peers cpp python names adapters start sanitizer}
 seed=$(od -An -N6 -tu8 /dev/urandom | tr -d ' ')
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -39,6 +39,8 @@ package() {
 }
 in_python() { PYTHONPATH=$packages python3 "$root/crates/rtc-py/gpu/verify.py" "$@" --warpcc "$bin/warpcc"; }
 peers() { package && PYTHONPATH=$packages python3 "$root/crates/kernels/gpu/peers.py" "$out/peers.json"; }
+names() { package && PYTHONPATH=$packages python3 "$root/crates/rtc-py/gpu/names.py" "$out/names.json" --kernels "$work/names"; }
+adapters() { package && PYTHONPATH=$packages python3 "$root/crates/rtc-py/gpu/adapters.py" "$out/adapters.json"; }
 start() { package && in_python "$out/start.json" --only start; }
 python() {
     exported && package || return
@@ -61,6 +63,8 @@ part speed verify --only speed,large,launcher --work "$work/speed" --out "$out/s
 part peers peers
 part cpp cpp
 part python python
+part names names
+part adapters adapters
 part start start
 part sanitizer sanitizer
 echo "failed:${failed:- nothing}"

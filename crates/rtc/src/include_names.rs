@@ -5,8 +5,8 @@
 pub(crate) struct Words {
     pub(crate) names: Vec<Vec<u8>>,
     pub(crate) computed: bool,
-    /// Whether a definition could make a name outside the include folders.
-    pub(crate) leads_out: bool,
+    /// The first definition that could make a name outside the include folders.
+    pub(crate) leads_out: Option<String>,
     pub(crate) shows_paths: bool,
 }
 
@@ -52,7 +52,10 @@ pub(crate) fn words_of(text: &[u8]) -> Words {
                     .next()
                     .unwrap_or_default();
                 let has = |what: &[u8]| line.windows(what.len()).any(|part| part == what);
-                words.leads_out |= has(b"..") && !only_ellipses(line) || has(b"\"/") || has(b"</");
+                let leads = has(b"..") && !only_ellipses(line) || has(b"\"/") || has(b"</");
+                if leads && words.leads_out.is_none() {
+                    words.leads_out = Some(String::from_utf8_lossy(line).trim().to_owned());
+                }
             }
             _ => {}
         }
@@ -222,7 +225,7 @@ mod tests {
 
     #[test]
     fn definitions_that_lead_out_are_seen() {
-        let leads = |text: &str| words_of(text.as_bytes()).leads_out;
+        let leads = |text: &str| words_of(text.as_bytes()).leads_out.is_some();
         assert!(
             leads("#define H \"../x.h\"")
                 && leads("#define H </etc/x.h>")

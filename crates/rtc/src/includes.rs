@@ -17,6 +17,8 @@ use crate::request::CompileRequest;
 /// A program with more files or bytes than this is not stored: they would be too many to check again.
 const MOST_FILES: usize = 20_000;
 const MOST_BYTES: u64 = 1 << 30;
+/// How many characters of a definition an error shows.
+const SHOWN: usize = 80;
 /// The deepest nesting of folders; links may form circles.
 const DEEPEST: usize = 40;
 
@@ -57,7 +59,7 @@ pub(crate) fn find(request: &CompileRequest, directory: &Path) -> Result<Include
         included: Included::default(),
         queue: VecDeque::new(),
         bytes: 0,
-        leads_out: false,
+        leads_out: None,
         computed_in_text: false,
     };
     for text in request
@@ -84,11 +86,15 @@ pub(crate) fn find(request: &CompileRequest, directory: &Path) -> Result<Include
         search.name(&name, &origin)?;
     }
     if search.included.computed {
-        if search.leads_out || search.computed_in_text {
-            return Err(Unknown(
-                "a header's name is made by a macro and could be outside the include folders"
-                    .to_owned(),
-            ));
+        const COMPUTED: &str =
+            "a header's name is made by a macro and could be outside the include folders";
+        if let Some(definition) = search.leads_out {
+            return Err(Unknown(format!("{COMPUTED}, because of {definition}")));
+        }
+        if search.computed_in_text {
+            return Err(Unknown(format!(
+                "{COMPUTED}: an option or a header given as text includes it"
+            )));
         }
         for (index, folder) in request.include_folders.iter().enumerate() {
             search.everything(folder, &format!("{index}:"), 0)?;
@@ -107,7 +113,8 @@ struct Search<'r> {
     included: Included,
     queue: VecDeque<(Vec<u8>, Origin)>,
     bytes: u64,
-    leads_out: bool,
+    /// A definition that could make such a name, and its file.
+    leads_out: Option<String>,
     computed_in_text: bool,
 }
 
@@ -116,7 +123,15 @@ impl Search<'_> {
         let found = words_of(text);
         self.included.shows_paths |= found.shows_paths;
         self.included.computed |= found.computed;
-        self.leads_out |= found.leads_out;
+        if let (None, Some(definition)) = (&self.leads_out, found.leads_out) {
+            let definition: String = definition.chars().take(SHOWN).collect();
+            self.leads_out = Some(match origin {
+                Origin::File(folder, _) => {
+                    format!("`#define {definition}` in a file of {}", folder.display())
+                }
+                Origin::Program | Origin::Text => format!("`#define {definition}`"),
+            });
+        }
         self.computed_in_text |= found.computed && matches!(origin, Origin::Text);
         self.queue
             .extend(found.names.into_iter().map(|name| (name, origin.clone())));

@@ -20,18 +20,19 @@ pub enum Contender {
     WarpccSerial,
     WarpccKnown,
     WarpccHit,
+    WarpccCutOff,
     CcacheHit,
     SccacheHit,
     KacheHit,
 }
 
 use Contender::{
-    CcacheHit, KacheHit, Nvcc, NvccThreads, SccacheHit, WarpccCold, WarpccHit, WarpccKnown,
-    WarpccNew, WarpccSerial,
+    CcacheHit, KacheHit, Nvcc, NvccThreads, SccacheHit, WarpccCold, WarpccCutOff, WarpccHit,
+    WarpccKnown, WarpccNew, WarpccSerial,
 };
 
 /// nvcc first: the others are compared with it.
-const ALL: [Contender; 10] = [
+const ALL: [Contender; 11] = [
     Nvcc,
     NvccThreads,
     WarpccCold,
@@ -39,6 +40,7 @@ const ALL: [Contender; 10] = [
     WarpccSerial,
     WarpccKnown,
     WarpccHit,
+    WarpccCutOff,
     CcacheHit,
     SccacheHit,
     KacheHit,
@@ -61,8 +63,8 @@ pub fn chosen(names: &[String]) -> Result<Vec<Contender>> {
 }
 
 /// The contenders of a rebuild after an edit: `nvcc -t 0` and those that have compiled the file before.
-pub fn rebuilding() -> [Contender; 4] {
-    [NvccThreads, WarpccHit, CcacheHit, SccacheHit]
+pub fn rebuilding() -> [Contender; 5] {
+    [NvccThreads, WarpccHit, WarpccCutOff, CcacheHit, SccacheHit]
 }
 
 /// Ends the servers that contenders leave behind.
@@ -119,9 +121,9 @@ impl Workplace {
             .collect()
     }
 
-    /// The compilation whose object warpcc's must equal.
+    /// The compilation whose object warpcc's must equal. `-t 0` makes the same bytes sooner.
     pub fn reference(&self) -> Command {
-        let mut command = Nvcc.command(self);
+        let mut command = NvccThreads.command(self);
         command.args(["--keep", "--keep-dir", "."]);
         command
     }
@@ -145,6 +147,7 @@ impl Contender {
             WarpccSerial => "warpcc-serial",
             WarpccKnown => "warpcc-known",
             WarpccHit => "warpcc-hit",
+            WarpccCutOff => "warpcc-cutoff",
             CcacheHit => "ccache-hit",
             SccacheHit => "sccache-hit",
             KacheHit => "kache-hit",
@@ -160,6 +163,7 @@ impl Contender {
             WarpccSerial => "warpcc, new file, one step at a time",
             WarpccKnown => "warpcc, seen before",
             WarpccHit => "warpcc, again",
+            WarpccCutOff => "warpcc with early_cutoff, again",
             CcacheHit => "ccache, again",
             SccacheHit => "sccache, again",
             KacheHit => "kache, again",
@@ -169,7 +173,7 @@ impl Contender {
     pub fn is_ours(&self) -> bool {
         matches!(
             self,
-            WarpccCold | WarpccNew | WarpccSerial | WarpccKnown | WarpccHit
+            WarpccCold | WarpccNew | WarpccSerial | WarpccKnown | WarpccHit | WarpccCutOff
         )
     }
 
@@ -192,7 +196,7 @@ impl Contender {
     pub fn warm(&self, place: &Workplace) -> Result<()> {
         if matches!(
             self,
-            WarpccHit | WarpccKnown | CcacheHit | SccacheHit | KacheHit
+            WarpccHit | WarpccCutOff | WarpccKnown | CcacheHit | SccacheHit | KacheHit
         ) {
             for _ in 0..2 {
                 measure::run(&mut self.command(place))
@@ -259,12 +263,15 @@ impl Contender {
         let cache = self.cache(place);
         match self {
             Nvcc | NvccThreads => {}
-            WarpccCold | WarpccNew | WarpccSerial | WarpccHit | WarpccKnown => {
+            WarpccCold | WarpccNew | WarpccSerial | WarpccHit | WarpccCutOff | WarpccKnown => {
                 command
                     .env("WARPCC_DIR", cache)
                     .env("WARPCC_NVCC", &place.nvcc);
                 if *self == WarpccSerial {
                     command.env("WARPCC_JOBS", "1");
+                }
+                if *self == WarpccCutOff {
+                    command.env("WARPCC_EARLY_CUTOFF", "1");
                 }
                 if *self == WarpccKnown {
                     // Results are not used, but the module id and the stub are remembered.
@@ -289,7 +296,9 @@ impl Contender {
     fn program(&self, place: &Workplace) -> Option<PathBuf> {
         match self {
             Nvcc | NvccThreads => Some(place.nvcc.clone()),
-            WarpccCold | WarpccNew | WarpccSerial | WarpccKnown | WarpccHit => place.warpcc.clone(),
+            WarpccCold | WarpccNew | WarpccSerial | WarpccKnown | WarpccHit | WarpccCutOff => {
+                place.warpcc.clone()
+            }
             CcacheHit => process::on_path("ccache"),
             SccacheHit => process::on_path("sccache"),
             KacheHit => process::on_path("kache"),

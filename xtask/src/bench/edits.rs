@@ -96,7 +96,10 @@ fn measure_all(
 ) -> Result<Vec<Series>> {
     let save = |text: &str| fs::write(place.source(), text).context("failed to write the source");
     save(source)?;
-    for &contender in contenders {
+    for &contender in contenders
+        .iter()
+        .filter(|one| **one != Contender::NvccThreads)
+    {
         // Twice: some store what a hit needs only when they see a file again.
         for _ in 0..2 {
             measure::run(&mut rebuild(place, contender))
