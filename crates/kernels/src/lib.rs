@@ -13,6 +13,7 @@ mod generate;
 mod infer;
 mod launch;
 mod layout;
+mod memo;
 pub mod names;
 mod operators;
 pub mod parse;
@@ -21,6 +22,7 @@ pub mod plan_cache;
 pub mod reduce;
 pub mod reductions;
 pub mod shape;
+mod tokens;
 mod value;
 mod workspace;
 

@@ -3,56 +3,21 @@
 //! A plan depends on types, shapes, strides and where addresses lie within 16 bytes; addresses and numbers are
 //! arguments. Properties of the addresses themselves, such as a partial overlap of arrays, are checked each time.
 
-use std::hash::{BuildHasher as _, Hash, Hasher};
+use std::hash::{Hash, Hasher};
 use std::ptr;
-use std::sync::{Arc, LazyLock, Mutex, PoisonError};
-
-use hashbrown::{DefaultHashBuilder, HashTable};
+use std::sync::Arc;
 
 use crate::dtype::DType;
 use crate::expression::{CallError, Expr, Number};
 use crate::layout::aliases;
+use crate::memo::{Memo, hashed};
 use crate::parse::{ParseError, function, parse};
 use crate::plan::{Argument, Plan, PlanError, Tensor, Which, WriteMode};
 use crate::shape::{check, span};
 use crate::value::{Value, number_argument};
 
-/// The most entries of each kind. With more, all are dropped.
-const MOST: usize = 512;
 /// Bytes of a text that is kept: few programs have many longer ones, and some generate them.
 const LONGEST: usize = 16 << 10;
-
-/// Values by the parts that they were made of. A request is hashed and compared in parts: no key is built for a
-/// look-up.
-struct Shelf<K, V>(Mutex<HashTable<(u64, K, V)>>);
-
-impl<K, V: Clone> Shelf<K, V> {
-    const fn new() -> Self {
-        Self(Mutex::new(HashTable::new()))
-    }
-
-    fn get(&self, hash: u64, is: impl Fn(&K) -> bool) -> Option<V> {
-        let shelf = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let found = shelf.find(hash, |(theirs, key, _)| *theirs == hash && is(key));
-        found.map(|(_, _, value)| value.clone())
-    }
-
-    fn put(&self, hash: u64, key: K, value: V) {
-        let mut shelf = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if shelf.len() >= MOST {
-            shelf.clear();
-        }
-        // Two threads may put the same: one of them is found, and both are right.
-        shelf.insert_unique(hash, (hash, key, value), |(hash, _, _)| *hash);
-    }
-}
-
-fn hashed(feed: impl FnOnce(&mut dyn Hasher)) -> u64 {
-    static BUILDER: LazyLock<DefaultHashBuilder> = LazyLock::new(DefaultHashBuilder::default);
-    let mut hasher = BUILDER.build_hasher();
-    feed(&mut hasher);
-    hasher.finish()
-}
 
 /// As [`parse`], and the same object for a text that was read before.
 ///
@@ -60,16 +25,16 @@ fn hashed(feed: impl FnOnce(&mut dyn Hasher)) -> u64 {
 ///
 /// As [`parse`].
 pub fn parsed(text: &str) -> Result<Expr, ParseError> {
-    static SHELF: Shelf<String, Expr> = Shelf::new();
+    static KNOWN: Memo<String, Expr> = Memo::new();
     if text.len() > LONGEST {
         return parse(text);
     }
     let hash = hashed(|mut hasher| text.hash(&mut hasher));
-    if let Some(known) = SHELF.get(hash, |key| key == text) {
+    if let Some(known) = KNOWN.get(hash, |key| key == text) {
         return Ok(known);
     }
     let made = parse(text)?;
-    SHELF.put(hash, text.to_owned(), made.clone());
+    KNOWN.put(hash, text.to_owned(), made.clone());
     Ok(made)
 }
 
@@ -79,16 +44,16 @@ pub fn parsed(text: &str) -> Result<Expr, ParseError> {
 ///
 /// As [`function`].
 pub fn function_of(name: &str, names: &[&str]) -> Result<Expr, CallError> {
-    static SHELF: Shelf<(String, Vec<String>), Expr> = Shelf::new();
+    static KNOWN: Memo<(String, Vec<String>), Expr> = Memo::new();
     let hash = hashed(|mut hasher| (name, names).hash(&mut hasher));
     let is = |(theirs, their_names): &(String, Vec<String>)| theirs == name && their_names == names;
-    if let Some(known) = SHELF.get(hash, is) {
+    if let Some(known) = KNOWN.get(hash, is) {
         return Ok(known);
     }
     let all = names.iter().map(|name| Expr::name(name)).collect();
     let made = function(name, all)?;
     let owned = names.iter().map(|name| (*name).to_owned()).collect();
-    SHELF.put(hash, (name.to_owned(), owned), made.clone());
+    KNOWN.put(hash, (name.to_owned(), owned), made.clone());
     Ok(made)
 }
 
@@ -110,13 +75,13 @@ impl From<Number> for Kind {
 
 /// An array as far as something depends on it.
 trait Aspect {
-    fn of(tensor: &Tensor) -> Self;
+    fn from_tensor(tensor: &Tensor) -> Self;
     fn feed(tensor: &Tensor, hasher: &mut dyn Hasher);
     fn is(&self, tensor: &Tensor) -> bool;
 }
 
 impl Aspect for DType {
-    fn of(tensor: &Tensor) -> Self {
+    fn from_tensor(tensor: &Tensor) -> Self {
         tensor.dtype
     }
 
@@ -133,7 +98,7 @@ impl Aspect for DType {
 struct Form(Tensor);
 
 impl Aspect for Form {
-    fn of(tensor: &Tensor) -> Self {
+    fn from_tensor(tensor: &Tensor) -> Self {
         Self(tensor.clone())
     }
 
@@ -164,7 +129,7 @@ impl<T: Aspect> Bound<T> {
     fn new(expr: &Expr, values: &[(&str, Value<'_>)]) -> Self {
         let all = values.iter().map(|(name, value)| {
             let value = match value {
-                Value::Tensor(tensor) => Ok(T::of(tensor)),
+                Value::Tensor(tensor) => Ok(T::from_tensor(tensor)),
                 Value::Number(number) => Err(Kind::from(*number)),
             };
             ((*name).to_owned(), value)
@@ -207,13 +172,13 @@ pub(crate) fn result_type(
     values: &[(&str, Value<'_>)],
     find: impl FnOnce() -> Result<DType, PlanError>,
 ) -> Result<DType, PlanError> {
-    static SHELF: Shelf<Bound<DType>, DType> = Shelf::new();
+    static KNOWN: Memo<Bound<DType>, DType> = Memo::new();
     let hash = hashed(|hasher| Bound::<DType>::feed(expr, values, hasher));
-    if let Some(known) = SHELF.get(hash, |key| key.is(expr, values)) {
+    if let Some(known) = KNOWN.get(hash, |key| key.is(expr, values)) {
         return Ok(known);
     }
     let found = find()?;
-    SHELF.put(hash, Bound::new(expr, values), found);
+    KNOWN.put(hash, Bound::new(expr, values), found);
     Ok(found)
 }
 
@@ -307,7 +272,7 @@ pub(crate) fn plan(
     make: impl FnOnce() -> Result<Plan, PlanError>,
 ) -> Result<Plan, PlanError> {
     type Key = (Bound<Form>, Form, WriteMode);
-    static SHELF: Shelf<Key, Arc<Known>> = Shelf::new();
+    static KNOWN: Memo<Key, Arc<Known>> = Memo::new();
     let inputs: Vec<(&str, &Tensor)> = values
         .iter()
         .filter_map(|(name, value)| match value {
@@ -322,12 +287,12 @@ pub(crate) fn plan(
     });
     let is =
         |(bound, form, theirs): &Key| bound.is(expr, values) && form.is(output) && *theirs == mode;
-    let Some(known) = SHELF.get(hash, is) else {
+    let Some(known) = KNOWN.get(hash, is) else {
         let made = make()?;
         if let Some(known) = Known::from_plan(&made, output, &inputs) {
-            SHELF.put(
+            KNOWN.put(
                 hash,
-                (Bound::new(expr, values), Form::of(output), mode),
+                (Bound::new(expr, values), Form::from_tensor(output), mode),
                 known,
             );
         }
@@ -361,7 +326,7 @@ pub(crate) fn reduction(
     make: impl FnOnce() -> Result<Plan, PlanError>,
 ) -> Result<Plan, PlanError> {
     type Key = (&'static str, Form, Option<Vec<i64>>, Form, WriteMode);
-    static SHELF: Shelf<Key, Arc<Known>> = Shelf::new();
+    static KNOWN: Memo<Key, Arc<Known>> = Memo::new();
     let inputs = [("x", input)];
     let hash = hashed(|mut hasher| {
         (of, axes, mode).hash(&mut hasher);
@@ -375,13 +340,19 @@ pub(crate) fn reduction(
             && written.is(output)
             && *theirs == mode
     };
-    let Some(known) = SHELF.get(hash, is) else {
+    let Some(known) = KNOWN.get(hash, is) else {
         let made = make()?;
         if let Some(known) = Known::from_plan(&made, output, &inputs) {
             let axes = axes.map(<[i64]>::to_vec);
-            SHELF.put(
+            KNOWN.put(
                 hash,
-                (of, Form::of(input), axes, Form::of(output), mode),
+                (
+                    of,
+                    Form::from_tensor(input),
+                    axes,
+                    Form::from_tensor(output),
+                    mode,
+                ),
                 known,
             );
         }

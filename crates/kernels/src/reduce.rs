@@ -7,7 +7,7 @@ use crate::generate::{grid, index, places};
 use crate::layout::{Layout, aliases, canonical};
 use crate::plan::{Argument, Launch, Plan, PlanError, Tensor, Which, WriteMode};
 use crate::plan_cache;
-use crate::reductions::{ALL, Reduction};
+use crate::reductions::{self, Reduction};
 use crate::shape::{check, reduced_axes, reduced_shape, span};
 use warpcc_rtc::Kernel;
 
@@ -36,17 +36,13 @@ pub fn reduce(
     mode: WriteMode,
 ) -> Result<Plan, PlanError> {
     let reduction = crate::names::reduction(reduction);
-    let of = ALL
-        .iter()
-        .find(|each| each.name == reduction)
-        .ok_or_else(|| PlanError::UnknownReduction {
+    let of = reductions::find(reduction).ok_or_else(|| {
+        let known: Vec<_> = reductions::ALL.iter().map(|each| each.name).collect();
+        PlanError::UnknownReduction {
             name: reduction.chars().take(64).collect(),
-            known: ALL
-                .iter()
-                .map(|each| each.name)
-                .collect::<Vec<_>>()
-                .join(", "),
-        })?;
+            known: known.join(", "),
+        }
+    })?;
     plan_cache::reduction(of.name, input, axes, output, mode, || {
         planned(of, input, axes, output, mode)
     })

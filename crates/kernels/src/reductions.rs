@@ -87,6 +87,12 @@ pub static ALL: &[Reduction] = &[
     },
 ];
 
+/// The reduction of this name.
+#[must_use]
+pub fn find(name: &str) -> Option<&'static Reduction> {
+    ALL.iter().find(|each| each.name == name)
+}
+
 /// The default type of a reduction's result for `input`; for an unknown reduction, that of a sum.
 #[must_use]
 pub fn output_type(reduction: &str, input: DType) -> DType {

@@ -19,24 +19,7 @@ use warpcc_kernels::dtype::{DType, Family};
 use warpcc_kernels::functions::{ALL, Function};
 
 /// The declarations that a host's library lacks, for text that is written for a GPU.
-const HOST: &str = concat!(
-    r#"
-#include <cmath>
-#include <cstdio>
-#include <cstring>
-#define WARPCC_HOST
-#define __device__
-#define __forceinline__ inline
-#define __shared__ static
-static inline void __syncthreads() {}
-static inline void __syncwarp() {}
-struct place { unsigned x, y; };
-static place blockIdx, threadIdx, blockDim;
-struct uint2 { unsigned x, y; };
-struct uint4 { unsigned x, y, z, w; };
-"#,
-    include_str!("host_math.h")
-);
+const HOST: &str = concat!(include_str!("host.h"), include_str!("host_one_thread.h"));
 
 /// How many tuples of values each function is called with.
 const EACH: usize = 600;

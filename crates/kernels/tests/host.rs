@@ -28,30 +28,20 @@ use cases::{Case, GUARD, POISON};
 use warpcc_kernels::plan::{Argument, Launch};
 
 const HOST: &str = concat!(
+    include_str!("host.h"),
     r#"
-#include <cmath>
-#include <cstring>
 #include <barrier>
 #include <thread>
 #include <utility>
 #include <vector>
-#define WARPCC_HOST
-#define __device__
-#define __forceinline__ inline
-#define __shared__ static
 #define __global__ static
 #define __launch_bounds__(...)
-struct uint2 { unsigned x, y; };
-struct uint4 { unsigned x, y, z, w; };
-struct place { unsigned x, y; };
 static place blockIdx, blockDim;
 static thread_local place threadIdx;
 static std::barrier<>* all_threads;
 static inline void __syncthreads() { all_threads->arrive_and_wait(); }
 static inline void __syncwarp() { all_threads->arrive_and_wait(); }
-"#,
-    include_str!("host_math.h"),
-    r#"// A block's threads run one after another, or at once where they wait for each other.
+// A block's threads run one after another, or at once where they wait for each other.
 template <class... P, size_t... I>
 static void start(void (*kernel)(P...), void** given, unsigned wide, unsigned high, unsigned block, bool at_once, std::index_sequence<I...>) {
   auto one = [&](unsigned thread) { threadIdx.x = thread; kernel(*(typename std::remove_const<P>::type*)given[I]...); };

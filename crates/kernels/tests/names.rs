@@ -16,24 +16,7 @@ use warpcc_kernels::{HEADER, functions, reductions, requests};
 use warpcc_rtc::{CallLimits, Compiler, ManyOptions};
 
 /// What the device text needs on a host.
-const HOST: &str = concat!(
-    r#"
-#include <cmath>
-#include <cstdio>
-#include <cstring>
-#define WARPCC_HOST
-#define __device__
-#define __forceinline__ inline
-#define __shared__ static
-static inline void __syncthreads() {}
-static inline void __syncwarp() {}
-struct place { unsigned x, y; };
-static place blockIdx, threadIdx, blockDim;
-struct uint2 { unsigned x, y; };
-struct uint4 { unsigned x, y, z, w; };
-"#,
-    include_str!("host_math.h")
-);
+const HOST: &str = concat!(include_str!("host.h"), include_str!("host_one_thread.h"));
 
 const VALUES: [f64; 17] = [
     f64::NAN,
@@ -55,7 +38,7 @@ const VALUES: [f64; 17] = [
     f64::INFINITY,
 ];
 
-fn held(x: f64, low: f64, high: f64) -> f64 {
+fn clamped(x: f64, low: f64, high: f64) -> f64 {
     if x.is_nan() { x } else { x.max(low).min(high) }
 }
 
@@ -94,10 +77,10 @@ fn documented(name: &str, x: f64, y: f64) -> Option<f64> {
         "logit" => (x / (1.0 - x)).ln(),
         "softplus" => larger(x, 0.0) + (-x.abs()).exp().ln_1p(),
         "tanhshrink" => x - x.tanh(),
-        "relu6" => held(x, 0.0, 6.0),
-        "hardsigmoid" => held(x / 6.0 + 0.5, 0.0, 1.0),
-        "hardswish" => x * held(x / 6.0 + 0.5, 0.0, 1.0),
-        "hardtanh" => held(x, -1.0, 1.0),
+        "relu6" => clamped(x, 0.0, 6.0),
+        "hardsigmoid" => clamped(x / 6.0 + 0.5, 0.0, 1.0),
+        "hardswish" => x * clamped(x / 6.0 + 0.5, 0.0, 1.0),
+        "hardtanh" => clamped(x, -1.0, 1.0),
         "leaky_relu" => nan_or(if x > 0.0 { x } else { 0.01 * x }),
         "elu" | "celu" => nan_or(if x > 0.0 { x } else { x.exp_m1() }),
         "hardshrink" => nan_or(if x.abs() <= 0.5 { 0.0 } else { x }),

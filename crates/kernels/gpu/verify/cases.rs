@@ -11,6 +11,8 @@ use warpcc_kernels::plan::{Plan, PlanError, Tensor, WriteMode};
 mod reductions;
 #[path = "shaped.rs"]
 mod shaped;
+#[path = "shapes.rs"]
+mod shapes;
 
 use crate::device::BASE;
 use crate::reference::{Datum, Expected, Random, expected, is_right, read, write};
@@ -242,10 +244,10 @@ fn conversions(random: &mut Random, cases: &mut Vec<Result<Case, String>>) {
 /// Cases of whole plans: expressions, reductions, broadcasting, places and sizes.
 pub fn of_plans(random: &mut Random) -> Vec<Result<Case, String>> {
     let mut cases = Vec::new();
-    shaped::fused(random, &mut cases);
+    shapes::fused(random, &mut cases);
     reductions::all(random, &mut cases);
-    shaped::broadcasting(random, &mut cases);
-    shaped::offsets_and_sizes(random, &mut cases);
+    shapes::broadcasting(random, &mut cases);
+    shapes::offsets_and_sizes(random, &mut cases);
     cases
 }
 

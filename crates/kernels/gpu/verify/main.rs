@@ -13,6 +13,7 @@ mod bundle;
 mod cases;
 mod device;
 mod exchange;
+mod large;
 mod launcher;
 #[path = "../reference/mod.rs"]
 mod reference;
@@ -102,7 +103,7 @@ fn settings() -> Result<Settings, Failure> {
 struct Work {
     cases: Vec<Result<Case, String>>,
     timed: Vec<speed::Timed>,
-    large: Vec<speed::Large>,
+    large: Vec<large::Large>,
     bundle: Bundle,
     /// For each case, timed kernel and large array: its launches' kernels.
     kernels: Vec<Vec<usize>>,
@@ -123,7 +124,7 @@ fn work(settings: &Settings) -> Work {
         Vec::new()
     };
     let large = if wanted("large") {
-        speed::large()
+        large::large()
     } else {
         Vec::new()
     };

@@ -10,7 +10,7 @@ use serde_json::{Value as Json, json};
 use crate::bundle::Bundle;
 use crate::cases::{Case, GUARD, POISON};
 use crate::device::{Device, Failure, Kernel};
-use crate::{Settings, TOGETHER, Work, image_path, launcher, programs, speed};
+use crate::{Settings, TOGETHER, Work, image_path, large, launcher, programs, speed};
 
 /// Loads a program's kernels when its file is there.
 struct Loader<'a> {
@@ -202,7 +202,7 @@ impl Runner<'_> {
         for large in &work.large {
             self.piece("large", large.label, |loader, kernels| {
                 let kernel = loader.kernel(*kernels.first().ok_or("nothing to run")?)?;
-                speed::check_large(device, kernel, large).map(|()| Json::Null)
+                large::check(device, kernel, large).map(|()| Json::Null)
             });
         }
         let only = self.settings.only.as_deref();
