@@ -15,7 +15,7 @@ pub(crate) struct Entry {
 
 impl Entry {
     /// The entry for a file with this content.
-    pub(crate) fn of(content: &[u8]) -> Self {
+    pub(crate) fn from_content(content: &[u8]) -> Self {
         Self {
             hash: URL_SAFE_NO_PAD.encode(Sha256::digest(content)),
             size: content.len(),
@@ -81,7 +81,7 @@ mod tests {
         let record =
             b"a.so,sha256=old,10\r\n\"with,comma.so\",sha512=older,20\r\nb.py,sha256=x,1\r\n\
             d.dist-info/RECORD,,\r\n";
-        let entry = Entry::of(b"new");
+        let entry = Entry::from_content(b"new");
         let entries = ["a.so", "with,comma.so"].map(|name| (name.to_owned(), entry.clone()));
         let written = rewrite(record, &entries.into()).expect("both are there");
         // What `openssl dgst -sha256 -binary | base64` says, in the alphabet of URLs.

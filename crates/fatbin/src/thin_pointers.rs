@@ -72,7 +72,7 @@ impl Pointers {
             }
         }
         let places = Places::new(sections.iter());
-        let at = |address: u64| places.of(address);
+        let at = |address: u64| places.file_offset(address);
         for place in packed {
             let value = at(place).and_then(|offset| u64_at(file, usize::try_from(offset).ok()?));
             targets.insert(place, value?);
@@ -151,7 +151,7 @@ impl Places {
         Self { sections }
     }
 
-    fn of(&self, address: u64) -> Option<u64> {
+    fn file_offset(&self, address: u64) -> Option<u64> {
         work::count(1);
         let behind = self.sections.partition_point(|(from, ..)| *from <= address);
         let (from, length, offset) = self.sections.get(behind.checked_sub(1)?)?;

@@ -110,7 +110,7 @@ pub fn thin_wheel<W: Write + Seek>(
             }
         };
         let (name, before, thinned) = thinned;
-        entries.insert(name.clone(), Entry::of(&thinned.bytes));
+        entries.insert(name.clone(), Entry::from_content(&thinned.bytes));
         let mut file = tempfile::tempfile()?;
         file.write_all(&thinned.bytes)?;
         file.rewind()?;

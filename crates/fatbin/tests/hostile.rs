@@ -1,8 +1,11 @@
 //! Files that are damaged or made to do harm: a clear problem, bounded memory, the rest still read.
 
+mod containers;
+
 use std::io::Write;
 use std::path::Path;
 
+use containers::{container, image, packed};
 use proptest::prelude::*;
 use tempfile::NamedTempFile;
 use warpcc_fatbin::{
@@ -10,47 +13,12 @@ use warpcc_fatbin::{
     judge, list, read, thin, thin_bytes,
 };
 
-/// An image: header of 64 bytes and payload.
-fn image(
-    kind: u16,
-    arch: u32,
-    flags: u64,
-    compressed: u32,
-    uncompressed: u64,
-    payload: &[u8],
-) -> Vec<u8> {
-    let mut bytes = vec![0; 64];
-    let padded = payload.len().next_multiple_of(8);
-    bytes[0..2].copy_from_slice(&kind.to_le_bytes());
-    bytes[2..4].copy_from_slice(&0x101_u16.to_le_bytes());
-    bytes[4..8].copy_from_slice(&64_u32.to_le_bytes());
-    bytes[8..16].copy_from_slice(&(padded as u64).to_le_bytes());
-    bytes[16..20].copy_from_slice(&compressed.to_le_bytes());
-    bytes[0x1a..0x1c].copy_from_slice(&9_u16.to_le_bytes());
-    bytes[0x1c..0x20].copy_from_slice(&arch.to_le_bytes());
-    bytes[0x28..0x30].copy_from_slice(&flags.to_le_bytes());
-    bytes[0x38..0x40].copy_from_slice(&uncompressed.to_le_bytes());
-    bytes.extend_from_slice(payload);
-    bytes.resize(64 + padded, 0);
-    bytes
-}
-
-fn container(images: &[Vec<u8>]) -> Vec<u8> {
-    let size: usize = images.iter().map(Vec::len).sum();
-    let mut bytes = 0xba55_ed50_u32.to_le_bytes().to_vec();
-    bytes.extend(1_u16.to_le_bytes());
-    bytes.extend(16_u16.to_le_bytes());
-    bytes.extend((size as u64).to_le_bytes());
-    bytes.extend(images.concat());
-    bytes
-}
-
 const TEXT: &[u8] = b"// Cuda compilation tools, release 12.4, V12.4.1\n.visible .entry k()\n";
 const ZSTD: u64 = 0x8011;
 const LZ4: u64 = 0x2011;
 
 fn ptx() -> Vec<u8> {
-    image(1, 90, 0x11, 0, 0, TEXT)
+    image(1, 90, TEXT)
 }
 
 fn opened(bytes: &[u8]) -> (NamedTempFile, Result<Binary, OpenFailure>) {
@@ -124,7 +92,10 @@ fn a_decompression_bomb_is_an_error() {
         // And to less.
         (65 << 20, "not to the stated"),
     ] {
-        let listing = listed(&container(&[image(1, 90, ZSTD, size, said, &zeros), ptx()]));
+        let listing = listed(&container(&[
+            packed(1, 90, ZSTD, size, said, &zeros),
+            ptx(),
+        ]));
         assert_eq!(listing.rows.len(), 2);
         let told = flaws(&listing);
         assert!(told.len() == 1 && told[0].contains(part), "{told:?}");
@@ -133,15 +104,15 @@ fn a_decompression_bomb_is_an_error() {
         image: 1 << 20,
         ..ReadLimits::default()
     };
-    let bytes = container(&[image(1, 90, ZSTD, size, 64 << 20, &zeros)]);
+    let bytes = container(&[packed(1, 90, ZSTD, size, 64 << 20, &zeros)]);
     let found = read(&bytes, Format::Fatbin, &small);
     let payload = found.containers[0].images[0].payload(&small);
     assert!(matches!(payload, Err(Flaw::TooLarge { .. })));
     // LZ4 cannot grow as much as this one says, which is known before anything is allocated.
-    let listing = listed(&container(&[image(1, 90, LZ4, 16, 1 << 29, &[0; 16])]));
+    let listing = listed(&container(&[packed(1, 90, LZ4, 16, 1 << 29, &[0; 16])]));
     assert!(flaws(&listing)[0].contains("a size it cannot have"));
     // More compressed bytes than there are.
-    let listing = listed(&container(&[image(1, 90, ZSTD, 1 << 20, 10, &[0; 16])]));
+    let listing = listed(&container(&[packed(1, 90, ZSTD, 1 << 20, 10, &[0; 16])]));
     assert!(flaws(&listing)[0].contains("more compressed bytes"));
 }
 
@@ -151,13 +122,11 @@ fn containers_do_not_share_their_images() {
     // it; behind them all is an invalid header.
     const COUNT: usize = 500;
     const UNIT: usize = 16 + 64;
-    let tail: Vec<u8> = (0..COUNT)
-        .flat_map(|_| image(1, 90, 0x11, 0, 0, b""))
-        .collect();
+    let tail: Vec<u8> = (0..COUNT).flat_map(|_| image(1, 90, b"")).collect();
     let mut bytes = Vec::new();
     for number in 0..COUNT {
         let between = (COUNT - 1 - number) * UNIT;
-        let mut first = image(1, 80, 0x11, 0, 0, b"");
+        let mut first = image(1, 80, b"");
         first[8..16].copy_from_slice(&(between as u64).to_le_bytes());
         let mut begin = container(&[first]);
         let size = (UNIT - 16 + between + tail.len() + 64) as u64;
@@ -177,12 +146,12 @@ fn containers_do_not_share_their_images() {
 
 /// One image that is `content` compressed with a table of one part, PTX.
 fn concatenated(content: &[u8]) -> Vec<u8> {
-    let mut part = image(1, 90, 0x11, 0, 0, b"");
+    let mut part = image(1, 90, b"");
     part[4..8].fill(0);
     part[8..16].copy_from_slice(&(content.len() as u64).to_le_bytes());
     let compressed = zstd::bulk::compress(content, 3).expect("compressed");
     let size = u32::try_from(compressed.len()).expect("small");
-    let mut bytes = image(0x100, 0, ZSTD, size, content.len() as u64, &compressed);
+    let mut bytes = packed(0x100, 0, ZSTD, size, content.len() as u64, &compressed);
     let table = [1_u32.to_le_bytes(), 72_u32.to_le_bytes()].concat();
     bytes[4..8].copy_from_slice(&136_u32.to_le_bytes());
     bytes[0x14..0x18].copy_from_slice(&64_u32.to_le_bytes());
@@ -223,10 +192,7 @@ fn concatenated_images_share_one_limit() {
 /// of these names over the container's bytes. Its tables are where the fuzzer has them.
 fn library(over_the_container: [&str; 2]) -> Vec<u8> {
     const CONTAINER: usize = 64 + 6 * 64 + 2 * 56;
-    let container = container(&[
-        image(2, 80, 0x11, 0, 0, b"80"),
-        image(2, 90, 0x11, 0, 0, b"90"),
-    ]);
+    let container = container(&[image(2, 80, b"80"), image(2, 90, b"90")]);
     let wrapper = CONTAINER + container.len();
     let names = wrapper + 24;
     let strings = format!(
@@ -310,7 +276,7 @@ fn a_section_over_another_is_read_once_and_not_thinned() {
 
 #[test]
 fn unknown_kinds_and_flags_are_named_by_number() {
-    let strange = image(0x77, 90, 0x8000_0000_0011, 0, 0, b"?");
+    let strange = packed(0x77, 90, 0x8000_0000_0011, 0, 0, b"?");
     let listing = listed(&container(&[strange, ptx()]));
     assert!(listing.problems.is_empty());
     assert_eq!(listing.rows[0].kind.to_string(), "unknown kind 0x77");
@@ -377,7 +343,7 @@ proptest! {
     fn flipped_bytes_never_panic(flips in proptest::collection::vec((any::<usize>(), any::<u8>()), 1..12)) {
         let zeros = zstd::bulk::compress(TEXT, 3).expect("compressed");
         let size = u32::try_from(zeros.len()).expect("small");
-        let mut bytes = container(&[ptx(), image(1, 80, ZSTD, size, TEXT.len() as u64, &zeros), image(0x100, 0, ZSTD, size, TEXT.len() as u64, &zeros)]);
+        let mut bytes = container(&[ptx(), packed(1, 80, ZSTD, size, TEXT.len() as u64, &zeros), packed(0x100, 0, ZSTD, size, TEXT.len() as u64, &zeros)]);
         for (at, value) in flips {
             // The magic stays, or nothing behind it is reached.
             let at = 4 + at % (bytes.len() - 4);

@@ -3,8 +3,11 @@
 //! Work is counted, not time (`work_done`). Each file is made in one size and in four times that size. What is quadratic
 //! costs sixteen times as much then, and the test fails.
 
+mod containers;
+
 use std::io::Write;
 
+use containers::{container, image};
 use warpcc_fatbin::{
     Binary, BinaryInput, Depth, Format, Keep, OpenFailure, ReadLimits, Situation, demangle, find,
     judge, list, read, thin_bytes, work_done,
@@ -90,30 +93,6 @@ fn row(name: usize, kind: u32, offset: usize, size: usize, link: u32) -> Row {
         size: size as u64,
         link,
     }
-}
-
-fn image(kind: u16, arch: u32, payload: &[u8]) -> Vec<u8> {
-    let mut bytes = vec![0; 64];
-    let padded = payload.len().next_multiple_of(8);
-    bytes[0..2].copy_from_slice(&kind.to_le_bytes());
-    bytes[4..8].copy_from_slice(&64_u32.to_le_bytes());
-    bytes[8..16].copy_from_slice(&(padded as u64).to_le_bytes());
-    bytes[0x1a..0x1c].copy_from_slice(&8_u16.to_le_bytes());
-    bytes[0x1c..0x20].copy_from_slice(&arch.to_le_bytes());
-    bytes[0x28] = 0x11;
-    bytes.extend_from_slice(payload);
-    bytes.resize(64 + padded, 0);
-    bytes
-}
-
-fn container(images: &[Vec<u8>]) -> Vec<u8> {
-    let size: usize = images.iter().map(Vec::len).sum();
-    let mut bytes = 0xba55_ed50_u32.to_le_bytes().to_vec();
-    bytes.extend(1_u16.to_le_bytes());
-    bytes.extend(16_u16.to_le_bytes());
-    bytes.extend((size as u64).to_le_bytes());
-    bytes.extend(images.concat());
-    bytes
 }
 
 fn opened(bytes: &[u8]) -> Binary {

@@ -60,7 +60,7 @@ pub(super) fn measure(binary: &Binary, options: SizeOptions, limits: &ReadLimits
     let looked: Vec<(usize, MeasuredImage, Option<Flaw>)> = images
         .par_iter()
         .map(|(number, image)| {
-            let (measured, flaw) = look(binary.bytes(), image, options, limits);
+            let (measured, flaw) = measure_image(binary.bytes(), image, options, limits);
             (*number, measured, flaw)
         })
         .collect();
@@ -112,7 +112,7 @@ fn row(
     }
 }
 
-fn look(
+fn measure_image(
     file: &[u8],
     image: &Image<'_>,
     options: SizeOptions,
