@@ -5,26 +5,26 @@
 //! retries nothing, queues nothing and knows no platform properties.
 
 use std::convert::Infallible;
-use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bazel_remote_apis::build::bazel::remote::execution::v2 as re;
 use bazel_remote_apis::google::longrunning as lr;
-use bazel_remote_apis::google::protobuf::Empty;
 use lr::Operation;
 use lr::operations_client::OperationsClient;
-use lr::operations_server::{Operations, OperationsServer};
+use lr::operations_server::OperationsServer;
 use prost::Message;
 use re::content_addressable_storage_client::ContentAddressableStorageClient;
 use re::execution_client::ExecutionClient;
 use re::execution_server::{Execution, ExecutionServer};
-use tokio_stream::{Stream, StreamExt, iter};
+use tokio_stream::{StreamExt, iter};
 use tonic::codegen::{BoxFuture, Service, http};
 use tonic::transport::server::TcpIncoming;
 use tonic::transport::{Channel, Endpoint, Server};
 use tonic::{Request, Response, Status};
+
+use crate::operations::{Answers, Cancel, CancelOnly};
 
 /// Stands in front of the servers. Copies share everything.
 #[derive(Clone)]
@@ -70,7 +70,6 @@ impl Drop for Flight {
     }
 }
 
-type Boxed<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
 type Body = tonic::body::Body;
 
 /// The prefix of an operation that no worker gets.
@@ -116,7 +115,7 @@ impl Dispatcher {
             .initial_connection_window_size(8 << 20)
             .add_routes(rest)
             .add_service(ExecutionServer::new(dispatcher.clone()))
-            .add_service(OperationsServer::new(dispatcher.clone()));
+            .add_service(OperationsServer::new(CancelOnly(dispatcher.clone())));
         tokio::spawn(router.serve_with_incoming(incoming));
         Ok((dispatcher, port))
     }
@@ -150,7 +149,7 @@ impl Dispatcher {
     }
 
     /// The operations under way that are not answered.
-    pub fn held(&self) -> Vec<String> {
+    pub fn unanswered(&self) -> Vec<String> {
         self.state().waiting.clone()
     }
 
@@ -222,8 +221,8 @@ fn rename(at: usize, mut operation: Operation) -> Operation {
 
 #[tonic::async_trait]
 impl Execution for Dispatcher {
-    type ExecuteStream = Boxed<Operation>;
-    type WaitExecutionStream = Boxed<Operation>;
+    type ExecuteStream = Answers<Operation>;
+    type WaitExecutionStream = Answers<Operation>;
 
     async fn execute(
         &self,
@@ -237,7 +236,7 @@ impl Execution for Dispatcher {
             _ => None,
         };
         let flight = self.take_off(words.as_deref());
-        let answers: Boxed<Operation> = match &flight.at {
+        let answers: Answers<Operation> = match &flight.at {
             Ok(at) => {
                 let at = *at;
                 let mut client = ExecutionClient::new(self.workers[at].clone());
@@ -273,49 +272,16 @@ impl Execution for Dispatcher {
 }
 
 #[tonic::async_trait]
-impl Operations for Dispatcher {
-    async fn cancel_operation(
-        &self,
-        request: Request<lr::CancelOperationRequest>,
-    ) -> Result<Response<Empty>, Status> {
-        let name = request.into_inner().name;
+impl Cancel for Dispatcher {
+    async fn cancel(&self, name: String) -> Result<(), Status> {
         self.state().cancelled.push(name.clone());
         if name.starts_with(HELD) {
-            return Ok(Response::new(Empty {}));
+            return Ok(());
         }
         let (channel, name) = self.named(&name)?;
         let question = lr::CancelOperationRequest { name };
-        OperationsClient::new(channel)
-            .cancel_operation(question)
-            .await
-    }
-
-    async fn list_operations(
-        &self,
-        _: Request<lr::ListOperationsRequest>,
-    ) -> Result<Response<lr::ListOperationsResponse>, Status> {
-        Err(Status::unimplemented("nobody asks"))
-    }
-
-    async fn get_operation(
-        &self,
-        _: Request<lr::GetOperationRequest>,
-    ) -> Result<Response<Operation>, Status> {
-        Err(Status::unimplemented("nobody asks"))
-    }
-
-    async fn delete_operation(
-        &self,
-        _: Request<lr::DeleteOperationRequest>,
-    ) -> Result<Response<Empty>, Status> {
-        Err(Status::unimplemented("nobody asks"))
-    }
-
-    async fn wait_operation(
-        &self,
-        _: Request<lr::WaitOperationRequest>,
-    ) -> Result<Response<Operation>, Status> {
-        Err(Status::unimplemented("nobody asks"))
+        let mut client = OperationsClient::new(channel);
+        client.cancel_operation(question).await.map(drop)
     }
 }
 

@@ -12,6 +12,8 @@ pub mod dispatcher;
 pub mod github_cache;
 pub mod kept;
 pub mod nvrtc;
+#[cfg(feature = "dispatcher")]
+pub mod operations;
 pub mod places;
 pub mod toolkit;
 

@@ -154,7 +154,7 @@ impl Archive {
         places.extend(ours.map(|(name, place)| (*name, here(place))));
         let mut known = before.known.clone();
         known.insert(bundle);
-        let index = Index::of(known, places);
+        let index = Index::from_places(known, places);
         let packed = zstd::bulk::compress(&index.bytes(), LEVEL);
         let packed = packed.map_err(|error| at(&self.path, &error))?;
         let end = self.length;

@@ -125,11 +125,11 @@ impl Index {
                 }
             }
         }
-        Self::of(known, places)
+        Self::from_places(known, places)
     }
 
     /// An index of these places.
-    pub fn of(mut known: BTreeSet<Bundle>, mut places: BTreeMap<Name, Place>) -> Index {
+    pub fn from_places(mut known: BTreeSet<Bundle>, mut places: BTreeMap<Name, Place>) -> Index {
         let newest = known.last().map_or(0, |bundle| bundle.number());
         let mut oldest = newest.saturating_sub(WINDOW - 1);
         loop {
@@ -241,7 +241,7 @@ mod tests {
 
     fn index(number: u32, names: &[u8]) -> Index {
         let name = |byte: &u8| ((Kind::Blob, [*byte; 32]), place(number));
-        Index::of(
+        Index::from_places(
             BTreeSet::from([bundle(number)]),
             names.iter().map(name).collect(),
         )

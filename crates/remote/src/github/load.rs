@@ -87,7 +87,7 @@ impl Github {
     /// The index of the bundle of this number. One that is damaged has nothing, and is asked for no more: it will never change.
     /// Where the service fails, nothing is known of the bundle, so that later readers look at it.
     async fn index_at(&self, parts: &Parts, number: u32, url: &Url) -> Result<Index, RemoteError> {
-        let nothing = |bundle: Bundle| Index::of([bundle].into(), BTreeMap::new());
+        let nothing = |bundle: Bundle| Index::from_places([bundle].into(), BTreeMap::new());
         let begins = beginning::fetch(&self.service, url).await?;
         let Some(begins) = begins.filter(|begins| begins.bundle.number() == number) else {
             return Ok(nothing(Bundle::new(number)));

@@ -107,7 +107,7 @@ fn an_interrupted_build_cancels_what_is_away() {
     cluster.wait_for(2);
     // Meanwhile the call learns the operations' names.
     thread::sleep(Duration::from_secs(1));
-    let held = cluster.held();
+    let held = cluster.unanswered();
     assert!(!held.is_empty());
     signal(&child, Signal::INT);
     let status = child.wait().expect("warpcc");
