@@ -85,8 +85,7 @@ fn servers_with_wrong_bytes() {
         survives(&mut project, &build, &server, mode, about);
     }
     project.on("WrongBytes");
-    let said = project.space.warpcc_with(&["stats", "--json"]);
-    let json: serde_json::Value = serde_json::from_slice(&said.stdout).expect("JSON");
+    let json = project.space.json(&["stats", "--json"]);
     assert_eq!(json["remote"]["wrong_bytes"].as_u64(), Some(1), "{json}");
 }
 
@@ -152,8 +151,7 @@ fn uploads_outlive_the_call_and_a_killed_uploader() {
     // Nobody runs `remote upload` here: the uploader that the call has left behind does it.
     let build = project.space.agree(ONE);
     let waiting = || {
-        let said = project.space.warpcc_with(&["remote", "stat", "--json"]);
-        let json: serde_json::Value = serde_json::from_slice(&said.stdout).expect("JSON");
+        let json = project.space.json(&["remote", "stat", "--json"]);
         json[0]["waiting"].as_u64()
     };
     for _ in 0..600 {
@@ -212,7 +210,7 @@ fn a_token_comes_from_its_file_and_is_never_shown() {
     call.demand_one_warning("401");
     for args in [&["config"][..], &["remote", "ping"], &["remote", "stat"]] {
         let said = project.space.warpcc_with(args);
-        let text = String::from_utf8_lossy(&said.stdout).into_owned() + &said.stderr_text();
+        let text = said.text();
         assert!(
             !text.contains("swordfish") && !call.stderr.contains("swordfish"),
             "{text}"
@@ -229,12 +227,12 @@ fn user_and_password_go_into_a_header() {
     // `u:hunter2` in base64; the server looks at lower case.
     server.demand_header("authorization: basic dtpodw50zxiy");
     let said = project.space.warpcc_with(&["remote", "ping"]);
-    let text = String::from_utf8_lossy(&said.stdout).into_owned();
+    let text = said.stdout_text();
     assert!(said.code == 0 && !text.contains("hunter2"), "{text}");
     let wrong = url.replace("hunter2", "hunter3");
     project.through(&wrong);
     let said = project.space.warpcc_with(&["remote", "ping"]);
-    let text = String::from_utf8_lossy(&said.stdout).into_owned();
+    let text = said.stdout_text();
     assert!(
         said.code == 1 && text.contains("401") && !text.contains("hunter3"),
         "{text}"
@@ -249,10 +247,7 @@ fn ping_and_doctor_try_a_write() {
     project.through(&url);
     let said = |project: &Project, args: &[&str]| {
         let said = project.space.warpcc_with(args);
-        (
-            said.code,
-            String::from_utf8_lossy(&said.stdout).into_owned(),
-        )
+        (said.code, said.stdout_text())
     };
     let ping = ["remote", "ping"];
     let (code, text) = said(&project, &ping);
@@ -335,7 +330,7 @@ fn a_full_server_gives_but_takes_nothing() {
     let line = format!("{ONE} -DOTHER");
     let other = project.space.agree(&line);
     let said = project.space.warpcc_with(&["remote", "upload"]);
-    let text = String::from_utf8_lossy(&said.stdout).into_owned();
+    let text = said.stdout_text();
     assert!(
         said.code == 1 && text.contains("507") && text.contains("still waiting"),
         "{text}"

@@ -161,8 +161,7 @@ impl Forger {
 
     /// How often the last victim refused a result.
     pub fn refused(&self) -> u64 {
-        let said = self.project.space.warpcc_with(&["stats", "--json"]);
-        let json: serde_json::Value = serde_json::from_slice(&said.stdout).expect("JSON");
+        let json = self.project.space.json(&["stats", "--json"]);
         json["remote"]["refused"].as_u64().unwrap_or(0)
     }
 }

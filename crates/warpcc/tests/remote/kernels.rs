@@ -144,15 +144,12 @@ fn through_nginx() {
 fn through_redis_and_a_server_that_lost_all() {
     let folder = tempfile::tempdir().expect("a folder");
     let server = servers::redis(&folder.path().join("first"));
-    let url = |port: u16| format!("redis://:open-sesame@127.0.0.1:{port}/1");
-    two_machines(&url(server.port));
+    two_machines(&server.url);
     // Kernels that are warm already are uploaded to a server that has none of them.
-    let mut team = Team::sharing(&url(server.port));
+    let mut team = Team::sharing(&server.url);
     warmed(&team, "ci", "0 compiled now, 4 there already");
     let empty = servers::redis(&folder.path().join("second"));
-    team.remote = team
-        .remote
-        .replace(&server.port.to_string(), &empty.port.to_string());
+    team.remote = team.remote.replace(&server.url, &empty.url);
     warmed(&team, "ci", "0 compiled now, 4 there already");
     assert_eq!(team.compiled_on("laptop").0, "shared");
 }

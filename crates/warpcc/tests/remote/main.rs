@@ -7,8 +7,10 @@ mod space;
 mod attacks;
 mod faults;
 mod faulty;
+mod forged_signatures;
 mod forger;
 mod kernels;
+mod keys;
 mod names;
 mod program;
 mod servers;
@@ -78,8 +80,20 @@ impl Project {
     #[track_caller]
     fn upload(&self) {
         let said = self.space.warpcc_with(&["remote", "upload"]);
-        let text = String::from_utf8_lossy(&said.stdout).into_owned() + &said.stderr_text();
+        let text = said.text();
         assert_eq!(said.code, 0, "{text}");
+    }
+
+    /// The counters of the shared caches.
+    #[track_caller]
+    fn remote_counters(&self) -> serde_json::Value {
+        self.space.json(&["stats", "--json"])["remote"].clone()
+    }
+
+    /// One of them.
+    #[track_caller]
+    fn remote_count(&self, name: &str) -> u64 {
+        self.remote_counters()[name].as_u64().expect("a count")
     }
 
     /// Runs the line, and fails unless it makes what `build` made.

@@ -136,7 +136,7 @@ fn without_it_a_call_misses_and_doctor_says_so() {
     assert!(text.contains("warpcc-remote is missing"), "{text}");
     for words in [&["remote", "ping"][..], &["remote", "upload"]] {
         let said = own(words);
-        let text = String::from_utf8_lossy(&said.stdout).into_owned() + &said.stderr_text();
+        let text = said.text();
         assert!(said.code != 0 && text.contains("is missing"), "{text}");
     }
     assert_eq!(own(&["remote", "stat"]).code, 0);

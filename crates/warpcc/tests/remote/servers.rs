@@ -12,6 +12,8 @@ pub struct Server {
     child: Child,
     /// Where it listens, on 127.0.0.1.
     pub port: u16,
+    /// The shared cache in it, as `WARPCC_REMOTE` names it.
+    pub url: String,
 }
 
 impl Drop for Server {
@@ -37,7 +39,8 @@ pub fn free_port() -> u16 {
     listener.local_addr().expect("its address").port()
 }
 
-fn start(mut command: Command, port: u16, folder: &Path) -> Server {
+/// Starts it. In `url`, `PORT` stands for the port.
+fn start(mut command: Command, port: u16, folder: &Path, url: &str) -> Server {
     let log = fs::File::create(folder.join("server.log")).expect("the log");
     let child = command
         .stdin(Stdio::null())
@@ -45,7 +48,8 @@ fn start(mut command: Command, port: u16, folder: &Path) -> Server {
         .stderr(log)
         .spawn()
         .unwrap_or_else(|e| panic!("{:?} cannot be started: {e}", command.get_program()));
-    let mut server = Server { child, port };
+    let url = url.replace("PORT", &port.to_string());
+    let mut server = Server { child, port, url };
     let begin = Instant::now();
     while TcpStream::connect(("127.0.0.1", port)).is_err() {
         let ended = server.child.try_wait().ok().flatten();
@@ -124,7 +128,14 @@ pub fn nginx(folder: &Path, tls: Option<&Certificate>) -> Server {
     fs::write(&config, text).expect("the configuration");
     let mut command = Command::new("nginx");
     command.arg("-p").arg(&folder).arg("-c").arg(&config);
-    start(command, port, &folder)
+    let url = match tls {
+        Some(tls) => format!(
+            "https://127.0.0.1:PORT/cache|ca={}",
+            tls.certificate.display()
+        ),
+        None => "http://127.0.0.1:PORT/cache".to_owned(),
+    };
+    start(command, port, &folder, &url)
 }
 
 /// memcached, with room for blobs of more than its usual 1 MB.
@@ -134,7 +145,7 @@ pub fn memcached(folder: &Path) -> Server {
     let mut command = Command::new("memcached");
     command.args(["-l", "127.0.0.1", "-I", "64m", "-m", "256", "-u", "root"]);
     command.args(["-p", &port.to_string()]);
-    start(command, port, &folder)
+    start(command, port, &folder, "memcached://127.0.0.1:PORT/team")
 }
 
 /// redis, in memory.
@@ -155,7 +166,12 @@ pub fn redis(folder: &Path) -> Server {
         ])
         .args(["--port", &port.to_string(), "--dir"])
         .arg(&folder);
-    start(command, port, &folder)
+    start(
+        command,
+        port,
+        &folder,
+        "redis://:open-sesame@127.0.0.1:PORT/1",
+    )
 }
 
 /// Python with the packages of the tests' servers.
@@ -169,6 +185,13 @@ fn python(arguments: &[&str]) -> Command {
     command
 }
 
+/// The variables with which a client talks to [`s3`].
+pub const S3_VARIABLES: [(&str, &str); 3] = [
+    ("AWS_ACCESS_KEY_ID", "any"),
+    ("AWS_SECRET_ACCESS_KEY", "thing"),
+    ("AWS_EC2_METADATA_DISABLED", "true"),
+];
+
 /// moto: not S3, but a server from PyPI with its protocol. It keeps objects in memory and checks no signature.
 pub fn s3(folder: &Path) -> Server {
     let folder = fresh(folder);
@@ -176,7 +199,12 @@ pub fn s3(folder: &Path) -> Server {
     let text = "from moto.server import main; main()";
     let mut command = python(&["-c", text, "-H", "127.0.0.1"]);
     command.args(["-p", &port.to_string()]);
-    let server = start(command, port, &folder);
+    let server = start(
+        command,
+        port,
+        &folder,
+        "s3://bucket/team?endpoint=http://127.0.0.1:PORT&region=us-east-1",
+    );
     run_python(&[
         "import sys, urllib.request as r; r.urlopen(r.Request(sys.argv[1], method='PUT'))",
         &format!("http://127.0.0.1:{port}/bucket"),
@@ -199,7 +227,9 @@ sys.exit(main())
 ";
     let mut command = python(&["-c", text, "start", "--host=127.0.0.1", "--in-memory"]);
     command.args(["--default-bucket=bucket", &format!("--port={port}")]);
-    start(command, port, &folder)
+    let url = "gcs://bucket/team?endpoint=http://127.0.0.1:PORT\
+               &allow_anonymous=true&disable_vm_metadata=true&disable_config_load=true";
+    start(command, port, &folder, url)
 }
 
 /// WsgiDAV, a WebDAV server with folders, for one user.
@@ -219,7 +249,12 @@ pub fn webdav(folder: &Path) -> Server {
     let text = "from wsgidav.server.server_cli import run; run()";
     let mut command = python(&["-c", text, "--config"]);
     command.arg(&file);
-    start(command, port, &folder)
+    start(
+        command,
+        port,
+        &folder,
+        "webdav://cache:open-sesame@127.0.0.1:PORT/team/cuda",
+    )
 }
 
 /// Azurite, Microsoft's own emulator of Azure's blobs, where `WARPCC_TEST_AZURITE` names the folder that npm put it into:
@@ -235,8 +270,12 @@ pub fn azblob(folder: &Path) -> Option<Server> {
         .args(["--disableTelemetry", "--skipApiVersionCheck"])
         .args(["--blobPort", &port.to_string()])
         .current_dir(&folder);
-    let server = start(command, port, &folder);
     let (name, key) = AZURITE;
+    let url = format!(
+        "azblob://cache/team?endpoint=http://127.0.0.1:PORT/{name}&account_name={name}&account_key={}",
+        key.replace('+', "%2B")
+    );
+    let server = start(command, port, &folder, &url);
     run_python(&[
         MAKE_CONTAINER,
         &format!("http://127.0.0.1:{port}/{name}/cache"),
@@ -247,7 +286,7 @@ pub fn azblob(folder: &Path) -> Option<Server> {
 }
 
 /// The account that Azurite has, and its key: in its documentation.
-pub const AZURITE: (&str, &str) = (
+const AZURITE: (&str, &str) = (
     "devstoreaccount1",
     "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==",
 );

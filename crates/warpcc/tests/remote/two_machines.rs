@@ -1,7 +1,7 @@
 //! Tests that a machine gets the results that another one built: whole calls or single steps, through every kind of server.
 
+use crate::keys::{Keys, as_ci, as_reader, path};
 use crate::servers::{self, Certificate};
-use crate::signatures::{Keys, as_ci, as_reader, path};
 use crate::{ONE, Project, TWO};
 use warpcc_testkit::github_cache::GithubCache;
 use warpcc_testkit::{buildgrid, casd};
@@ -30,7 +30,7 @@ fn two_machines(project: &mut Project, url: &str) {
         part.stats
     );
     assert!(part.stats.hit("cicc") > 0, "{:?}", part.stats);
-    let json = remote_counters(project);
+    let json = project.remote_counters();
     assert!(
         json["hits"].as_u64() > Some(0) && json["bytes_down"].as_u64() > Some(0),
         "{json}"
@@ -51,28 +51,19 @@ fn one_call(project: &mut Project, url: &str) {
     project.like(ONE, &build).demand_no_compiler();
 }
 
-fn remote_counters(project: &Project) -> serde_json::Value {
-    let said = project.space.warpcc_with(&["stats", "--json"]);
-    let json: serde_json::Value = serde_json::from_slice(&said.stdout).expect("JSON");
-    json["remote"].clone()
-}
-
 #[test]
 fn through_nginx() {
     let mut project = Project::new("remote-nginx");
     let server = servers::nginx(&project.space.beside("nginx"), None);
-    two_machines(
-        &mut project,
-        &format!("http://127.0.0.1:{}/cache", server.port),
-    );
+    two_machines(&mut project, &server.url);
     let said = project.space.warpcc_with(&["remote", "ping"]);
-    let text = String::from_utf8_lossy(&said.stdout).into_owned();
+    let text = said.stdout_text();
     assert!(said.code == 0 && text.contains("nginx"), "{text}");
     assert!(text.contains("(read and write)"), "{text}");
     // The third machine's own steps may still be on their way.
     project.upload();
     let said = project.space.warpcc_with(&["remote", "stat"]);
-    let text = String::from_utf8_lossy(&said.stdout).into_owned();
+    let text = said.stdout_text();
     assert!(
         text.contains("found") && text.contains("0 waiting"),
         "{text}"
@@ -85,15 +76,14 @@ fn through_nginx_with_tls_and_its_own_authority() {
     let folder = project.space.beside("nginx");
     let certificate = Certificate::new(&folder.join("tls"));
     let server = servers::nginx(&folder, Some(&certificate));
-    let url = format!("https://127.0.0.1:{}/cache", server.port);
-    let trusting = format!("{url}|ca={}", certificate.certificate.display());
-    project.through(&trusting);
+    project.through(&server.url);
     project.on("first");
     let build = project.first(ONE);
     project.on("second");
     project.like(ONE, &build).demand_no_compiler();
     // A machine that does not trust the server builds, and prints the reason.
-    project.through(&url);
+    let (url, _) = server.url.split_once('|').expect("its authority");
+    project.through(url);
     project.on("third");
     project.like(ONE, &build).demand_one_warning("certificate");
 }
@@ -102,17 +92,16 @@ fn through_nginx_with_tls_and_its_own_authority() {
 fn through_redis() {
     let mut project = Project::new("remote-redis");
     let server = servers::redis(&project.space.beside("redis"));
-    let url = format!("redis://:open-sesame@127.0.0.1:{}/1", server.port);
-    two_machines(&mut project, &url);
+    two_machines(&mut project, &server.url);
     let said = project.space.warpcc_with(&["config"]);
-    let text = String::from_utf8_lossy(&said.stdout).into_owned();
+    let text = said.stdout_text();
     assert!(
         text.contains("redis://127.0.0.1") && !text.contains("open-sesame"),
         "{text}"
     );
-    project.through(&url.replace("open-sesame", "wrong-word"));
+    project.through(&server.url.replace("open-sesame", "wrong-word"));
     let said = project.space.warpcc_with(&["remote", "ping"]);
-    let text = String::from_utf8_lossy(&said.stdout).into_owned() + &said.stderr_text();
+    let text = said.text();
     assert!(said.code == 1 && !text.contains("wrong-word"), "{text}");
 }
 
@@ -120,22 +109,17 @@ fn through_redis() {
 fn through_an_s3_stand_in() {
     let mut project = Project::new("remote-s3");
     let server = servers::s3(&project.space.beside("s3"));
-    project.space.set_env("AWS_ACCESS_KEY_ID", "any");
-    project.space.set_env("AWS_SECRET_ACCESS_KEY", "thing");
-    project.space.set_env("AWS_EC2_METADATA_DISABLED", "true");
-    let port = server.port;
-    let url = format!("s3://bucket/team?endpoint=http://127.0.0.1:{port}&region=us-east-1");
-    two_machines(&mut project, &url);
+    for (name, value) in servers::S3_VARIABLES {
+        project.space.set_env(name, value);
+    }
+    two_machines(&mut project, &server.url);
 }
 
 #[test]
 fn through_a_stand_in_of_google_cloud_storage() {
     let mut project = Project::new("remote-gcs");
     let server = servers::gcs(&project.space.beside("gcs"));
-    let port = server.port;
-    let nobody = "allow_anonymous=true&disable_vm_metadata=true&disable_config_load=true";
-    let url = format!("gcs://bucket/team?endpoint=http://127.0.0.1:{port}&{nobody}");
-    one_call(&mut project, &url);
+    one_call(&mut project, &server.url);
 }
 
 /// Runs a test through Azurite, where this machine has it.
@@ -145,12 +129,7 @@ fn with_azurite(name: &str, test: fn(&mut Project, &str)) {
         casd::say("skipped: WARPCC_TEST_AZURITE does not name a folder of npm's with azurite");
         return;
     };
-    let (name, key) = servers::AZURITE;
-    let endpoint = format!("http://127.0.0.1:{}/{name}", server.port);
-    let key = key.replace('+', "%2B");
-    let url =
-        format!("azblob://cache/team?endpoint={endpoint}&account_name={name}&account_key={key}");
-    test(&mut project, &url);
+    test(&mut project, &server.url);
 }
 
 #[test]
@@ -169,8 +148,7 @@ fn through_azurite_with_signatures() {
 fn through_webdav() {
     let mut project = Project::new("remote-webdav");
     let server = servers::webdav(&project.space.beside("webdav"));
-    let at = format!("127.0.0.1:{}/team/cuda", server.port);
-    one_call(&mut project, &format!("webdav://cache:open-sesame@{at}"));
+    one_call(&mut project, &server.url);
 }
 
 #[test]
@@ -207,9 +185,9 @@ fn a_limit_of_githubs_cache_fails_no_build() {
     project.on("first");
     let build = project.space.agree(ONE);
     let said = project.space.warpcc_with(&["remote", "upload"]);
-    let text = String::from_utf8_lossy(&said.stdout).into_owned();
+    let text = said.stdout_text();
     assert!(said.code == 1 && text.contains("429"), "{text}");
-    assert!(remote_counters(&project)["rate_limited"].as_u64() > Some(0));
+    assert!(project.remote_counters()["rate_limited"].as_u64() > Some(0));
     // The same machine goes on with its own cache.
     project.like(ONE, &build).demand_no_compiler();
 }
@@ -236,8 +214,7 @@ fn through_casd() {
 fn through_memcached() {
     let mut project = Project::new("remote-memcached");
     let server = servers::memcached(&project.space.beside("memcached"));
-    let url = format!("memcached://127.0.0.1:{}/team", server.port);
-    one_call(&mut project, &url);
+    one_call(&mut project, &server.url);
 }
 
 #[test]

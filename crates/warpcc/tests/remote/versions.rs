@@ -32,8 +32,7 @@ fn records_of_another_version_are_misses() {
         // No warning, and the server is asked for every step.
         assert_eq!(call.stderr, "");
         assert_eq!(call.stats.count("direct_hits"), 0, "{:?}", call.stats);
-        let said = forger.project.space.warpcc_with(&["stats", "--json"]);
-        let json: serde_json::Value = serde_json::from_slice(&said.stdout).expect("JSON");
+        let json = forger.project.space.json(&["stats", "--json"]);
         let misses = json["remote"]["other_version"].as_u64().expect("a count");
         assert!(misses >= 5, "{json}");
         assert_eq!(json["remote"]["errors"], 0);

@@ -3,15 +3,18 @@
 //!
 //! The tests themselves do the work of the systems: variables between steps, a cache that is restored and saved.
 
+mod github_job;
+
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 use warpcc_testkit::github_cache::GithubCache;
 
 use crate::skipped;
 use crate::space::{Program, TestSpace, finish};
+use github_job::{Run, Step, steps};
 
 /// A wheel of the version under test, with the program under test.
 const WHEEL: &str = r#"
@@ -89,129 +92,6 @@ fn shell(space: &TestSpace, script: &str) -> String {
     let all = format!("{script}\n{said}{}", outcome.stderr_text());
     assert_eq!(outcome.code, 0, "{all}");
     said
-}
-
-/// One step of GitHub's: its text, and what it runs.
-struct Step {
-    text: String,
-    script: Option<String>,
-}
-
-/// The steps of a file, by the dashes of their list.
-fn steps(file: &str) -> Vec<Step> {
-    let (_, list) = file.split_once("steps:\n").expect("steps");
-    let indent = list.len() - list.trim_start_matches(' ').len();
-    let dash = format!("{}- ", " ".repeat(indent));
-    let mut texts: Vec<String> = Vec::new();
-    for line in list.lines() {
-        match texts.last_mut() {
-            Some(text) if !line.starts_with(&dash) => *text += &format!("{line}\n"),
-            _ => texts.push(format!("{line}\n")),
-        }
-    }
-    let of_text = |text: String| {
-        let script = text.split_once(" run: ").map(|(_, script)| {
-            let block = script.strip_prefix("|\n").unwrap_or(script);
-            let lines = block.lines().map(str::trim_start);
-            lines.collect::<Vec<_>>().join("\n")
-        });
-        Step { text, script }
-    };
-    texts.into_iter().map(of_text).collect()
-}
-
-/// The state that GitHub keeps between the steps of one run.
-struct Run<'a> {
-    temporary: PathBuf,
-    event: &'static str,
-    service: &'a GithubCache,
-}
-
-impl<'a> Run<'a> {
-    fn new(
-        space: &mut TestSpace,
-        name: &str,
-        event: &'static str,
-        service: &'a GithubCache,
-    ) -> Self {
-        let temporary = space.beside(name);
-        fs::create_dir_all(&temporary).expect("a folder");
-        for (variable, file) in [
-            ("RUNNER_TEMP", ""),
-            ("GITHUB_ENV", "env"),
-            ("GITHUB_PATH", "path"),
-            ("GITHUB_STEP_SUMMARY", "summary"),
-        ] {
-            let file = temporary.join(file);
-            space.set_env(variable, file.display().to_string().trim_end_matches('/'));
-        }
-        space.set_env("GITHUB_EVENT_NAME", event);
-        // Each job begins with what the runner sets.
-        for name in ["WARPCC_REMOTE", "WARPCC_REMOTE_READONLY"] {
-            space.unset_env(name);
-        }
-        let action = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
-        space.set_env("GITHUB_ACTION_PATH", &action.display().to_string());
-        Self {
-            temporary,
-            event,
-            service,
-        }
-    }
-
-    /// Sets the variables and the path that earlier steps left for later ones.
-    fn apply(&self, space: &mut TestSpace) {
-        let read = |name: &str| fs::read_to_string(self.temporary.join(name)).unwrap_or_default();
-        for line in read("env").lines() {
-            let (name, value) = line.split_once('=').expect("NAME=VALUE");
-            space.set_env(name, value);
-        }
-        for folder in read("path").lines() {
-            let bash = Program::Other("bash".into(), Vec::new());
-            let args = ["-c".to_owned(), "printf %s \"$PATH\"".to_owned()];
-            let path = String::from_utf8_lossy(&space.run(&bash, &args).stdout).into_owned();
-            space.set_env("PATH", &format!("{folder}:{path}"));
-        }
-        drop(fs::remove_file(self.temporary.join("path")));
-    }
-
-    /// Runs one step; `saved` is the cache that GitHub keeps.
-    fn step(&self, space: &mut TestSpace, step: &Step, saved: &Path) {
-        let kept = self.temporary.join("warpcc");
-        let (from, to) = match &step.text {
-            text if text.contains("actions/github-script@") => {
-                // What GitHub gives to actions is there for later steps.
-                for (name, value) in self.service.variables() {
-                    assert!(text.contains(name), "{text}");
-                    space.set_env(name, &value);
-                }
-                return;
-            }
-            text if text.contains("actions/cache/restore@") => (saved, kept.as_path()),
-            text if text.contains("actions/cache/save@") => (kept.as_path(), saved),
-            _ => {
-                if let Some(script) = &step.script {
-                    shell(space, script);
-                }
-                return self.apply(space);
-            }
-        };
-        assert!(
-            step.text.contains("path: ${{ runner.temp }}/warpcc\n"),
-            "{}",
-            step.text
-        );
-        let of_reviewed = step.text.contains("github.event_name != 'pull_request'");
-        assert_eq!(of_reviewed, to == saved, "only saving depends on the event");
-        if from.is_dir() && !(of_reviewed && self.event == "pull_request") {
-            let copy = format!(
-                "rm -rf '{0}'; cp -a '{1}' '{0}'",
-                to.display(),
-                from.display()
-            );
-            shell(space, &copy);
-        }
-    }
 }
 
 /// The number of calls of the last build that were built, and that were hits. CMake's own checks are another build.

@@ -81,8 +81,7 @@ fn ninja(space: &TestSpace, cgroup: &Cgroup) -> Outcome {
 /// Figures from the report of the newest build: how often tasks began again, because they made room or were killed, and
 /// how many seconds tasks waited for memory.
 fn reported(space: &TestSpace) -> (u64, f64) {
-    let report = space.warpcc_with(&["report", "--json"]);
-    let json: serde_json::Value = serde_json::from_slice(&report.stdout).expect("a report");
+    let json = space.json(&["report", "--json"]);
     let load = &json["summary"]["load"];
     let waited = load["waited"]["memory"]["total_s"].as_f64();
     (

@@ -1,156 +1,19 @@
 //! Tests calls whose outputs are not new files: the tree afterwards must be nvcc's, whether the call hits or not.
 
-use std::fs::{self, File, OpenOptions};
-use std::io::Read;
+mod compare;
+mod failures;
+mod process;
+
+use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
-use std::process::{Command, Stdio};
-use std::thread;
+use std::process::Command;
 
-use crate::space::{
-    Entry, Exactness, Outcome, Program, Snapshot, StreamRule, TestSpace, differences, finish,
-    make_dir, remove_tree,
-};
+use crate::space::TestSpace;
+use compare::{Arrange, FREE, OLD, SOURCE, same_tree, work_with};
 
-const SOURCE: &str = "__global__ void k(int *x) { *x = 1; }\nint main() { return 0; }\n";
 /// The reason that `warpcc stats` gives.
 const NOT_PLAIN: &str = "an output is not a plain file";
-const OLD: &str = "what was there before\n";
-
-/// Puts something at the path of the output `out`.
-type Arrange = fn(&Path);
-
-fn work_with(space: &TestSpace, arrange: Arrange) {
-    space.clear_work();
-    space.write("k.cu", SOURCE);
-    space.write("header.h", "");
-    space.write("main.cpp", "int main() { return 0; }\n");
-    space.set_old("k.cu");
-    arrange(&space.work());
-}
-
-/// The rule that ignores the names of nvcc's temporary files in these folders.
-fn rule(space: &TestSpace) -> StreamRule {
-    StreamRule {
-        random_names: true,
-        folders: vec![space.beside("keep"), space.tmp()],
-        ..StreamRule::default()
-    }
-}
-
-/// The tree of the work folder, with the numbers of processes taken out of nvcc's `tmpxft_PID_…`, which stand in objects.
-fn tree(space: &TestSpace) -> Snapshot {
-    let mut tree = Snapshot::take(&space.work());
-    for entry in tree.entries.values_mut() {
-        if let Entry::File { bytes, .. } = entry {
-            let mut at = 0;
-            while let Some(found) = memchr::memmem::find(&bytes[at..], b"tmpxft_") {
-                at += found + "tmpxft_".len();
-                let end = (at + "00003142_00000000".len()).min(bytes.len());
-                bytes[at..end].fill(b'0');
-            }
-        }
-    }
-    tree
-}
-
-/// The result of one run: the files it left, its messages, and the bytes it wrote into a pipe.
-struct Left {
-    tree: Snapshot,
-    outcome: Outcome,
-    piped: Vec<u8>,
-}
-
-/// Runs a line twice with warpcc and once with nvcc, each time from the same tree, and compares streams, exit code and
-/// the whole tree. Gives for each of warpcc's calls the reason why it was bypassed, or `hit`, or an empty text.
-#[track_caller]
-fn same_tree(space: &TestSpace, line: &str, arrange: Arrange) -> [String; 2] {
-    let words = space.words(line);
-    let run = |program: &Program| finish_reading(space, space.command(program, &words));
-    compare(space, line, arrange, &run)
-}
-
-#[track_caller]
-fn compare(
-    space: &TestSpace,
-    line: &str,
-    arrange: Arrange,
-    run: &dyn Fn(&Program) -> (Outcome, Vec<u8>),
-) -> [String; 2] {
-    let from_start = |program: &Program| {
-        remove_tree(&space.tmp());
-        make_dir(&space.tmp());
-        work_with(space, arrange);
-        let (outcome, piped) = run(program);
-        let tree = tree(space);
-        Left {
-            tree,
-            outcome,
-            piped,
-        }
-    };
-    let mut references: [Option<Left>; 2] = [None, None];
-    ["cold", "again"].map(|turn| {
-        let before = space.stats();
-        let got = from_start(&Program::Launcher);
-        if got.outcome.code == 0 {
-            space.demand_no_leftovers("warpcc");
-        }
-        let stats = space.stats().since(&before);
-        let way = match stats.reasons.keys().next() {
-            Some(reason) => reason.clone(),
-            None if stats.count("direct_hits") == 1 => "hit".to_owned(),
-            None => String::new(),
-        };
-        // Names of nvcc's temporary files stand in objects: with `--keep` they are the ones that warpcc has.
-        let plain = stats.count("fallbacks") > 0;
-        let plain = plain || line.contains("-keep");
-        let want = references[usize::from(plain)].get_or_insert_with(|| {
-            from_start(&if plain {
-                Program::Nvcc
-            } else {
-                space.reference()
-            })
-        });
-        let compared = space.beside("compare");
-        let mut found = differences(&want.tree, &got.tree, Exactness::Bytes, &compared);
-        found.extend(rule(space).differences(&want.outcome, &got.outcome));
-        assert!(
-            found.is_empty() && want.piped == got.piped,
-            "`{line}`, {turn}, {way}:\n{}",
-            found.join("\n")
-        );
-        way
-    })
-}
-
-/// Runs a command to its end. Gives the outcome, and the bytes from `out` if that is a pipe.
-fn finish_reading(space: &TestSpace, command: Command) -> (Outcome, Vec<u8>) {
-    use std::os::unix::fs::FileTypeExt;
-    let pipe = space.work().join("out");
-    let is_pipe = pipe
-        .symlink_metadata()
-        .is_ok_and(|found| found.file_type().is_fifo());
-    if !is_pipe {
-        return (finish(command), Vec::new());
-    }
-    // Open for reading and writing, so that neither side waits for the other; a compiler's output here fits into it.
-    let mut end = OpenOptions::new()
-        .read(true)
-        .write(true)
-        .open(&pipe)
-        .expect("the pipe");
-    let outcome = finish(command);
-    let mut writer = OpenOptions::new().write(true).open(&pipe).expect("pipe");
-    std::io::Write::write_all(&mut writer, b"\0END").expect("write");
-    let mut bytes = Vec::new();
-    while !bytes.ends_with(b"\0END") {
-        let mut some = [0; 4096];
-        let length = end.read(&mut some).expect("read");
-        bytes.extend_from_slice(&some[..length]);
-    }
-    (outcome, bytes)
-}
 
 fn mode(work: &Path, bits: u32) {
     let file = work.join("out");
@@ -163,7 +26,6 @@ fn renamed(work: &Path, arrange: Arrange) {
     fs::rename(work.join("out"), work.join("out.a")).expect("rename");
 }
 
-const FREE: Arrange = |_| {};
 const PLAIN: Arrange = |work| fs::write(work.join("out"), OLD).expect("write");
 const MODE_600: Arrange = |work| mode(work, 0o600);
 const MODE_755: Arrange = |work| mode(work, 0o755);
@@ -362,102 +224,6 @@ fn a_folder_that_hands_down_its_group() {
 }
 
 #[test]
-fn folders_in_memory() {
-    let mut space = TestSpace::new("outputs-memory");
-    let folder = tempfile::tempdir_in("/dev/shm").expect("a folder");
-    let out = folder.path().join("out");
-    let line = format!("-c k.cu -o {}", out.display());
-    work_with(&space, FREE);
-    let leave = |found: &[u8]| assert_eq!(fs::read(&out).expect("an object"), found);
-    let nvcc = finish(space.command(&space.reference(), &space.words(&line)));
-    assert_eq!(nvcc.code, 0);
-    let object = fs::read(&out).expect("nvcc's object");
-    fs::remove_file(&out).expect("remove");
-    space.build(&line).demand_no_fallback();
-    leave(&object);
-    fs::remove_file(&out).expect("remove");
-    space.build(&line).demand_direct_hit();
-    leave(&object);
-    // Over the old file as well, and as a new file.
-    let old = File::open(&out).expect("open");
-    space.build(&line).demand_direct_hit();
-    leave(&object);
-    assert_eq!(nlink(&old), 0, "written into, not replaced");
-
-    // The folder of temporary files there, and steps that hit.
-    let text = folder.path().to_string_lossy().into_owned();
-    fs::remove_file(&out).expect("remove");
-    space.set_env("TMPDIR", &text);
-    let line = "-c k.cu -o x.o -arch=sm_90";
-    space.build(line).demand_no_fallback();
-    space
-        .build(&format!("{line} -DUNUSED"))
-        .demand_no_tool_ran();
-    assert_eq!(fs::read_dir(folder.path()).expect("list").count(), 0);
-}
-
-fn nlink(file: &File) -> u64 {
-    use std::os::unix::fs::MetadataExt;
-    file.metadata().expect("stat").nlink()
-}
-
-/// Runs a shell's line in the work folder, `$C` being the compiler with this line's arguments.
-fn shell(space: &TestSpace, program: &Program, script: &str, line: &str) -> Outcome {
-    let compiler = space.command(program, &space.words(line));
-    let mut command = Command::new("/bin/sh");
-    command
-        .arg("-c")
-        .arg(script)
-        .arg("sh")
-        .arg(compiler.get_program())
-        .args(compiler.get_args())
-        .current_dir(space.work());
-    space.dress(&mut command);
-    finish(command)
-}
-
-#[track_caller]
-fn same_in_shell(name: &str, script: &str, line: &str) -> TestSpace {
-    let space = TestSpace::new(name);
-    // The result is in the cache already; the second round has an empty cache.
-    for fill in [true, false] {
-        space.clear_cache();
-        if fill {
-            work_with(&space, FREE);
-            space.build(line);
-        }
-        let run = |program: &Program| (shell(&space, program, script, line), Vec::new());
-        compare(&space, line, FREE, &run);
-    }
-    space
-}
-
-#[test]
-fn the_working_directory_was_removed() {
-    let script = "mkdir gone && cd gone && rmdir ../gone && exec \"$@\"";
-    same_in_shell(
-        "outputs-gone",
-        script,
-        "-c {work}/k.cu -o {work}/out -I{work}",
-    );
-}
-
-#[test]
-fn a_limit_on_the_size_of_files() {
-    same_in_shell(
-        "outputs-limit",
-        "ulimit -f 8; exec \"$@\"",
-        "-c k.cu -o out",
-    );
-    // Large enough for the compiler, not for every file of a cache.
-    same_in_shell(
-        "outputs-limit-large",
-        "ulimit -f 20000; exec \"$@\"",
-        "-c k.cu -o out",
-    );
-}
-
-#[test]
 fn clang_enters_what_is_no_file() {
     let space = TestSpace::new("outputs-clang");
     let source: Arrange = |work| {
@@ -473,108 +239,5 @@ fn clang_enters_what_is_no_file() {
         );
         let ways = same_tree(&space, &line, source);
         assert_eq!(ways, ["", "hit"], "{more}");
-    }
-}
-
-/// Under `-t` nvcc also shows the messages of commands that ran at the same time as the failing one; their order is a race.
-#[test]
-fn a_failing_build_with_threads_runs_once() {
-    let space = TestSpace::new("outputs-threads");
-    let two = "-gencode arch=compute_80,code=sm_80 -gencode arch=compute_90,code=sm_90";
-    let device = "#ifdef __CUDA_ARCH__\n__global__ void k(int *x) { *x = nothing; }\n#endif\n";
-    let assembly =
-        "__global__ void k() {\n#if __CUDA_ARCH__ == 800\nasm(\"nothing;\");\n#endif\n}\n";
-    for (what, source, options, once) in [
-        ("host and device", "int x = nothing;\n", "-t 2", true),
-        ("each device pass", device, "-t 3", true),
-        (
-            "each device pass, and says when it ends",
-            device,
-            "-t 2",
-            false,
-        ),
-        ("one ptxas", assembly, "-t 2", true),
-    ] {
-        space.clear_cache();
-        space.write("k.cu", source);
-        let words = space.words(&format!("-c k.cu -o k.o -MD -MF k.d {two} {options}"));
-        let want = space.run(&space.reference(), &words);
-        let wanted = tree(&space);
-        for turn in ["cold", "again"] {
-            space.clear_work();
-            space.write("k.cu", source);
-            let before = space.stats();
-            let got = space.run(&Program::Launcher, &words);
-            let stats = space.stats().since(&before);
-            let rule = StreamRule {
-                order: true,
-                ..rule(&space)
-            };
-            let mut found = rule.differences(&want, &got);
-            let compared = space.beside("compare");
-            found.extend(differences(
-                &wanted,
-                &tree(&space),
-                Exactness::Bytes,
-                &compared,
-            ));
-            assert!(found.is_empty(), "{what}, {turn}:\n{}", found.join("\n"));
-            assert_eq!(stats.count("fallbacks"), i64::from(!once), "{what}, {turn}");
-        }
-        space.clear_work();
-    }
-}
-
-#[test]
-fn a_closed_or_full_standard_output_is_no_hang() {
-    let space = TestSpace::new("outputs-own-pipe");
-    work_with(&space, FREE);
-    space.link("out", "/proc/self/fd/1");
-    let line = space.words("-c k.cu -o k.o -MD -MF out");
-    // Twice into a pipe that only we read.
-    let texts = [Program::Nvcc, Program::Launcher, Program::Launcher].map(|program| {
-        let mut command = space.command(&program, &line);
-        let mut child = command.stdout(Stdio::piped()).spawn().expect("start");
-        let mut pipe = child.stdout.take().expect("a pipe");
-        let reader = thread::spawn(move || {
-            let mut text = String::new();
-            pipe.read_to_string(&mut text).map(|_| text)
-        });
-        assert!(child.wait().expect("wait").success());
-        reader.join().expect("join").expect("read")
-    });
-    assert!(texts[0].starts_with("k.o : k.cu"), "{}", texts[0]);
-    assert_eq!(texts[0], texts[1]);
-    assert_eq!(texts[0], texts[2]);
-}
-
-/// clang checks that its old output is there before it removes it; gcc's assembler does not.
-#[test]
-fn a_failing_clang_takes_the_old_object() {
-    let space = TestSpace::new("failing-clang");
-    space.write("case.cu", "asm(\".incbin \\\"data/none\\\"\");");
-    space.write("out.o", "old");
-    let line = "-ccbin clang++-14 -c case.cu -o out.o -arch=sm_90";
-    let args = space.words(line);
-    let reason = "a failing step looks for its old output";
-    let out = space.work().join("out.o");
-    for (old, asked) in [(false, None), (true, Some(&1))] {
-        let prepare = || match old {
-            true => space.write("out.o", "old"),
-            false => _ = fs::remove_file(&out),
-        };
-        prepare();
-        let want = space.run(&space.reference(), &args);
-        assert!(!out.exists(), "nvcc takes it");
-        prepare();
-        let (got, _, stats) = space.observe(&Program::Launcher, &args);
-        assert_eq!((want.code, got.code), (1, 1));
-        assert_eq!(
-            space.stream_rule().differences(&want, &got),
-            Vec::<String>::new()
-        );
-        // Without an old output, plain nvcc need not run.
-        assert_eq!(stats.reasons.get(reason), asked, "old: {old}");
-        assert!(!out.exists(), "warpcc leaves it");
     }
 }

@@ -24,6 +24,16 @@ impl Outcome {
     pub fn stderr_text(&self) -> String {
         String::from_utf8_lossy(&self.stderr).into_owned()
     }
+
+    /// Standard output as text.
+    pub fn stdout_text(&self) -> String {
+        String::from_utf8_lossy(&self.stdout).into_owned()
+    }
+
+    /// Standard output and then standard error, as text.
+    pub fn text(&self) -> String {
+        self.stdout_text() + &self.stderr_text()
+    }
 }
 
 /// The program, and the words before a case's arguments.
@@ -108,6 +118,14 @@ impl TestSpace {
     pub fn warpcc_with(&self, args: &[&str]) -> Outcome {
         let args: Vec<String> = args.iter().map(|&a| a.to_owned()).collect();
         self.run(&Program::Other(Self::warpcc(), Vec::new()), &args)
+    }
+
+    /// The JSON that such a command prints.
+    #[track_caller]
+    pub fn json(&self, args: &[&str]) -> serde_json::Value {
+        let outcome = self.warpcc_with(args);
+        serde_json::from_slice(&outcome.stdout)
+            .unwrap_or_else(|error| panic!("{args:?}: {error}\n{}", outcome.stderr_text()))
     }
 
     /// Split a case's line as a shell would and put this space's paths into it.

@@ -1,8 +1,8 @@
-//! Tests the output of `warpcc report`, `monitor` and `doctor` for real builds, good and bad.
+//! Tests what `warpcc report`, `monitor`, `stats` and `run` show of real builds, good and bad.
 
 use crate::space::{Program, Snapshot, TestSpace};
 
-const FIRST: &str = "__global__ void first(float *x) { x[threadIdx.x] *= 2; }\n";
+pub const FIRST: &str = "__global__ void first(float *x) { x[threadIdx.x] *= 2; }\n";
 const SECOND: &str = "__global__ void second(float *x) { x[threadIdx.x] += 1; }\n";
 
 /// Two files compiled, one answered from the cache, one that fails; all of them one build.
@@ -21,20 +21,14 @@ fn built(name: &str) -> TestSpace {
     space
 }
 
-fn text(bytes: &[u8]) -> String {
+pub fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
-}
-
-fn json(space: &TestSpace, args: &[&str]) -> serde_json::Value {
-    let outcome = space.warpcc_with(args);
-    serde_json::from_slice(&outcome.stdout)
-        .unwrap_or_else(|e| panic!("{args:?}: {e}\n{}", outcome.stderr_text()))
 }
 
 #[test]
 fn a_build_is_reported() {
     let space = built("report");
-    let said = json(&space, &["report", "--json"]);
+    let said = space.json(&["report", "--json"]);
     assert_eq!(said["summary"]["build"], "two-files");
     assert_eq!(said["summary"]["calls"]["total"], 4);
     assert_eq!(said["summary"]["calls"]["direct_hits"], 1);
@@ -151,107 +145,10 @@ fn running_tasks_are_shown() {
     assert!(seen.lines().any(ptxas), "{seen}");
 }
 
-/// The finding whose sentence has this in it.
-fn finding<'a>(said: &'a serde_json::Value, part: &str) -> &'a serde_json::Value {
-    said["findings"]
-        .as_array()
-        .expect("findings")
-        .iter()
-        .find(|one| one["what"].as_str().is_some_and(|what| what.contains(part)))
-        .unwrap_or_else(|| panic!("nothing about {part:?} in {said:#}"))
-}
-
-#[test]
-fn a_broken_setup_is_seen_by_the_doctor() {
-    let mut space = TestSpace::new("doctor");
-    // A fake ccache that is only a name, first in PATH as g++.
-    let (real, links) = (space.beside("real"), space.beside("links"));
-    for folder in [&real, &links] {
-        crate::space::make_dir(folder);
-    }
-    std::fs::copy("/bin/true", real.join("ccache")).expect("copying a program");
-    std::os::unix::fs::symlink(real.join("ccache"), links.join("g++")).expect("linking");
-    let path = std::env::var("PATH").unwrap_or_default();
-    let path = format!("{}:{{toolkit}}/bin:{path}", links.display());
-    space.set_env("PATH", &path);
-    space.set_env(
-        "WARPCC_RUNTIME_DIR",
-        &space.beside("board").display().to_string(),
-    );
-    space.set_env("NVCC_APPEND_FLAGS", "-time");
-    space.set_env("MAKEFLAGS", "-j4 --jobserver-auth=fifo:/none/of/that");
-    let file = space.beside("a-file");
-    std::fs::write(&file, "not a folder").expect("the file");
-    space.set_env("WARPCC_DIR", &file.display().to_string());
-
-    let outcome = space.warpcc_with(&["doctor", "--json"]);
-    assert_eq!(outcome.code, 2, "{}", outcome.stderr_text());
-    let said = json(&space, &["doctor", "--json"]);
-    for (part, severity) in [
-        ("ccache is in PATH under the name of g++", "note"),
-        ("is not a folder", "error"),
-        ("NVCC_APPEND_FLAGS has -time", "warning"),
-        ("the jobserver of MAKEFLAGS cannot be used", "warning"),
-    ] {
-        let found = finding(&said, part);
-        assert_eq!(found["severity"], severity, "{found:#}");
-        assert!(
-            found["fix"].as_str().is_some_and(|fix| !fix.is_empty()),
-            "{found:#}"
-        );
-    }
-    let nvcc = format!("nvcc {}, which is tested", space.toolkit.name);
-    assert_eq!(finding(&said, &nvcc)["severity"], "fine");
-    assert_eq!(
-        finding(&said, "the watch library loads")["severity"],
-        "fine"
-    );
-    space.demand_no_leftovers("the doctor");
-
-    // A setting that cannot be read is a finding, too, and does not end the command.
-    space.set_env("WARPCC_JOBS", "many");
-    let outcome = space.warpcc_with(&["doctor"]);
-    let said = text(&outcome.stdout);
-    assert_eq!(outcome.code, 2, "{}", outcome.stderr_text());
-    assert!(
-        said.contains("WARPCC_JOBS") && said.contains("fix: "),
-        "{said}"
-    );
-}
-
-#[test]
-fn a_flag_that_differs_in_every_call_is_seen_by_the_doctor() {
-    let mut space = TestSpace::new("doctor-past");
-    let path = std::env::var("PATH").unwrap_or_default();
-    space.set_env("PATH", &format!("{{toolkit}}/bin:{path}"));
-    space.set_env("WARPCC_BUILD_ID", "stamped");
-    space.write("first.cu", FIRST);
-    for stamp in 0..4 {
-        let line = format!("-arch=sm_90 -DBUILD={stamp} -c first.cu -o first.o");
-        let outcome = space.run(&Program::Launcher, &space.words(&line));
-        assert_eq!(outcome.code, 0, "{}", outcome.stderr_text());
-    }
-    let said = json(&space, &["doctor", "--json"]);
-    let found = finding(&said, "3 of 4 calls missed because of option");
-    assert_eq!(found["severity"], "warning");
-    assert!(
-        found["what"]
-            .as_str()
-            .is_some_and(|what| what.contains("BUILD=")),
-        "{found:#}"
-    );
-    assert!(
-        found["fix"]
-            .as_str()
-            .is_some_and(|fix| fix.contains("build number")),
-        "{found:#}"
-    );
-}
-
 #[test]
 fn saved_time_is_counted_by_project() {
     let space = built("stats-projects");
-    let said = json(&space, &["stats", "--json"]);
+    let said = space.json(&["stats", "--json"]);
     assert!(
         said["saved_seconds"]
             .as_f64()
@@ -353,7 +250,7 @@ fn waiting_for_a_slot_is_told_as_such() {
     space.write("first.cu", FIRST);
     let args = space.words("-arch=all-major -c first.cu -o first.o");
     assert_eq!(space.run(&Program::Launcher, &args).code, 0);
-    let said = json(&space, &["report", "--json"]);
+    let said = space.json(&["report", "--json"]);
     let tasks = said["calls"][0]["tasks"].as_array().expect("tasks");
     let ran = tasks.iter().filter(|task| task["state"] == "ran");
     let waited = ran.filter(|task| task["waited_for"] == "cpu").count();
@@ -365,76 +262,4 @@ fn waiting_for_a_slot_is_told_as_such() {
         path["warpcc"].as_f64().is_none_or(|ours| ours < wall / 2.0),
         "{path:#}"
     );
-}
-
-#[test]
-fn why_alone_and_why_of_a_file() {
-    let mut space = TestSpace::new("why-last");
-    space.set_env("WARPCC_BUILD_ID", "why-last");
-    let said = |space: &TestSpace, args: &[&str]| {
-        let outcome = space.warpcc_with(args);
-        (outcome.code, text(&outcome.stdout), text(&outcome.stderr))
-    };
-    let (code, _, warned) = said(&space, &["why"]);
-    assert_eq!((code, warned.contains("no build is recorded")), (1, true));
-    space.write("part.h", "#define VALUE 1\n");
-    let kernel = "__global__ void k(int *x) { *x = VALUE; }\n";
-    space.write("src/a.cu", &format!("#include \"../part.h\"\n{kernel}"));
-    space.write("dated.cu", "const char *day() { return __DATE__; }\n");
-    let compile = |file: &str| {
-        let line = format!("-arch=sm_90 -c {file} -o out.o");
-        let outcome = space.run(&Program::Launcher, &space.words(&line));
-        assert_eq!(outcome.code, 0, "{}", outcome.stderr_text());
-    };
-    compile("src/a.cu");
-    let (_, out, _) = said(&space, &["why", "a.cu"]);
-    assert!(
-        out.contains("never compiled before") && out.contains("this command hits"),
-        "{out}"
-    );
-    space.write("part.h", "#define VALUE 2\n");
-    compile("src/a.cu");
-    compile("src/a.cu");
-    compile("dated.cu");
-    let (code, out, _) = said(&space, &["why"]);
-    assert_eq!(code, 0);
-    assert!(out.contains("3 of 4 calls not answered"), "{out}");
-    for part in [
-        "part.h changed",
-        "built and not stored: a date macro",
-        "keep __DATE__",
-    ] {
-        assert!(out.contains(part), "{part} is not in\n{out}");
-    }
-    assert!(
-        out.find("date macro") < out.find("part.h"),
-        "the newest first: {out}"
-    );
-    let (_, out, _) = said(&space, &["why", "src/a.cu"]);
-    assert!(out.contains("answered from the cache"), "{out}");
-    space.write("part.h", "#define VALUE 3\n");
-    let (_, out, _) = said(&space, &["why", "src/a.cu"]);
-    assert!(out.contains("part.h changed"), "{out}");
-    let (code, _, warned) = said(&space, &["why", "b.cu"]);
-    assert_eq!(
-        (code, warned.contains("no remembered call compiled b.cu")),
-        (1, true)
-    );
-    // A command that fails, one without its source, one whose result is not stored, and one of another compiler.
-    space.write("bad.cu", "this is no program\n");
-    let nvcc = space.toolkit.nvcc.display().to_string();
-    let line = "-arch=sm_90 -c bad.cu -o bad.o";
-    assert!(space.run(&Program::Launcher, &space.words(line)).code != 0);
-    let words: Vec<&str> = ["why", &nvcc].into_iter().chain(line.split(' ')).collect();
-    let (_, out, _) = said(&space, &words);
-    assert!(out.contains("failed with exit code"), "{out}");
-    space.remove("bad.cu");
-    let (_, out, _) = said(&space, &words);
-    assert!(out.contains("bad.cu is not there"), "{out}");
-    let nvcc = space.toolkit.nvcc.display().to_string();
-    let line = ["why", &nvcc, "-arch=sm_90", "-c", "dated.cu", "-o", "out.o"];
-    let (_, out, _) = said(&space, &line);
-    assert!(out.contains("not stored: a date macro"), "{out}");
-    let (_, out, _) = said(&space, &["why", "g++", "-c", "dated.cu"]);
-    assert!(out.contains("is not nvcc"), "{out}");
 }

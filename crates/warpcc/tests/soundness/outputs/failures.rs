@@ -1,0 +1,86 @@
+//! Calls that fail: what is left of their outputs is what nvcc leaves.
+
+use std::fs;
+
+use super::compare::{rule, tree};
+use crate::space::{Exactness, Program, StreamRule, TestSpace, differences};
+
+/// Under `-t` nvcc also shows the messages of commands that ran at the same time as the failing one; their order is a race.
+#[test]
+fn a_failing_build_with_threads_runs_once() {
+    let space = TestSpace::new("outputs-threads");
+    let two = "-gencode arch=compute_80,code=sm_80 -gencode arch=compute_90,code=sm_90";
+    let device = "#ifdef __CUDA_ARCH__\n__global__ void k(int *x) { *x = nothing; }\n#endif\n";
+    let assembly =
+        "__global__ void k() {\n#if __CUDA_ARCH__ == 800\nasm(\"nothing;\");\n#endif\n}\n";
+    for (what, source, options, once) in [
+        ("host and device", "int x = nothing;\n", "-t 2", true),
+        ("each device pass", device, "-t 3", true),
+        (
+            "each device pass, and says when it ends",
+            device,
+            "-t 2",
+            false,
+        ),
+        ("one ptxas", assembly, "-t 2", true),
+    ] {
+        space.clear_cache();
+        space.write("k.cu", source);
+        let words = space.words(&format!("-c k.cu -o k.o -MD -MF k.d {two} {options}"));
+        let want = space.run(&space.reference(), &words);
+        let wanted = tree(&space);
+        for turn in ["cold", "again"] {
+            space.clear_work();
+            space.write("k.cu", source);
+            let before = space.stats();
+            let got = space.run(&Program::Launcher, &words);
+            let stats = space.stats().since(&before);
+            let rule = StreamRule {
+                order: true,
+                ..rule(&space)
+            };
+            let mut found = rule.differences(&want, &got);
+            let compared = space.beside("compare");
+            found.extend(differences(
+                &wanted,
+                &tree(&space),
+                Exactness::Bytes,
+                &compared,
+            ));
+            assert!(found.is_empty(), "{what}, {turn}:\n{}", found.join("\n"));
+            assert_eq!(stats.count("fallbacks"), i64::from(!once), "{what}, {turn}");
+        }
+        space.clear_work();
+    }
+}
+
+/// clang checks that its old output is there before it removes it; gcc's assembler does not.
+#[test]
+fn a_failing_clang_takes_the_old_object() {
+    let space = TestSpace::new("failing-clang");
+    space.write("case.cu", "asm(\".incbin \\\"data/none\\\"\");");
+    space.write("out.o", "old");
+    let line = "-ccbin clang++-14 -c case.cu -o out.o -arch=sm_90";
+    let args = space.words(line);
+    let reason = "a failing step looks for its old output";
+    let out = space.work().join("out.o");
+    for (old, asked) in [(false, None), (true, Some(&1))] {
+        let prepare = || match old {
+            true => space.write("out.o", "old"),
+            false => _ = fs::remove_file(&out),
+        };
+        prepare();
+        let want = space.run(&space.reference(), &args);
+        assert!(!out.exists(), "nvcc takes it");
+        prepare();
+        let (got, _, stats) = space.observe(&Program::Launcher, &args);
+        assert_eq!((want.code, got.code), (1, 1));
+        assert_eq!(
+            space.stream_rule().differences(&want, &got),
+            Vec::<String>::new()
+        );
+        // Without an old output, plain nvcc need not run.
+        assert_eq!(stats.reasons.get(reason), asked, "old: {old}");
+        assert!(!out.exists(), "warpcc leaves it");
+    }
+}
