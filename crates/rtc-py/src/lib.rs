@@ -13,6 +13,7 @@ mod exchange;
 mod function;
 mod gpu;
 mod image;
+mod inputs;
 mod interrupt;
 mod many;
 mod ops;

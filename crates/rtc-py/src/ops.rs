@@ -4,11 +4,11 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 use warpcc_kernels::dtype::DType;
-use warpcc_kernels::elementwise::{self, Value};
-use warpcc_kernels::expression::{Expr, Number};
+use warpcc_kernels::elementwise;
+use warpcc_kernels::expression::Expr;
 use warpcc_kernels::functions;
 use warpcc_kernels::names;
-use warpcc_kernels::plan::{Plan, PlanError, Tensor, WriteMode};
+use warpcc_kernels::plan::{Plan, PlanError, WriteMode};
 use warpcc_kernels::plan_cache::{function_of, parsed};
 use warpcc_kernels::reduce::reduce as plan_reduction;
 use warpcc_kernels::reductions;
@@ -17,6 +17,7 @@ use warpcc_kernels::shape;
 use crate::arrays::{self, Array};
 use crate::cache::KernelCache;
 use crate::exchange::{self, ArrayUse, Described, frameworks};
+use crate::inputs::{Content, Input, broadcast, one_device, ordinal, values_of};
 use crate::stream::stream_of;
 use crate::{driver, errors, interrupt};
 
@@ -109,18 +110,6 @@ pub fn reduce<'py>(
 ) -> PyResult<Bound<'py, PyAny>> {
     let given = [("x", x)];
     Call::read(cache, &given, out, stream)?.reduction(name, axes.as_deref(), keepdims, add)
-}
-
-/// An argument: what it is called, and an array or a number.
-struct Input<'a, 'py> {
-    name: &'a str,
-    object: &'a Bound<'py, PyAny>,
-    content: Content,
-}
-
-enum Content {
-    Array(Array),
-    Number(Number),
 }
 
 /// The arguments of an operation, each examined once.
@@ -347,63 +336,9 @@ enum Failed {
     Launch(warpcc_kernels::LaunchError),
 }
 
-impl Input<'_, '_> {
-    fn tensor(&self) -> Option<&Tensor> {
-        match &self.content {
-            Content::Array(array) => Some(&array.tensor),
-            Content::Number(_) => None,
-        }
-    }
-}
-
 fn mode(add: bool) -> WriteMode {
     match add {
         true => WriteMode::Add,
         false => WriteMode::Write,
     }
-}
-
-fn values_of<'a>(inputs: &'a [Input<'_, '_>]) -> Vec<(&'a str, Value<'a>)> {
-    let all = inputs.iter().map(|input| {
-        let value = match &input.content {
-            Content::Array(array) => Value::Tensor(&array.tensor),
-            Content::Number(number) => Value::Number(*number),
-        };
-        (input.name, value)
-    });
-    all.collect()
-}
-
-/// The shape that all arrays broadcast to.
-fn broadcast(py: Python<'_>, inputs: &[Input<'_, '_>]) -> PyResult<Vec<u64>> {
-    let arrays = inputs
-        .iter()
-        .filter_map(|input| Some((input.name, &input.tensor()?.shape[..])));
-    shape::broadcast_shape(arrays).map_err(|error| errors::of_plan(py, &error))
-}
-
-fn ordinal(array: &Array) -> Option<usize> {
-    array.device.and_then(|device| usize::try_from(device).ok())
-}
-
-/// The GPU that all arrays are on.
-fn one_device(py: Python<'_>, inputs: &[Input<'_, '_>]) -> PyResult<Option<usize>> {
-    let mut first: Option<(&str, usize)> = None;
-    for input in inputs {
-        let (name, Content::Array(array)) = (input.name, &input.content) else {
-            continue;
-        };
-        let Some(device) = ordinal(array) else {
-            continue;
-        };
-        match first {
-            None => first = Some((name, device)),
-            Some((other, other_device)) if other_device != device => {
-                let text = format!("{name} is on GPU {device}, and {other} on GPU {other_device}");
-                return Err(errors::argument(py, text));
-            }
-            Some(_) => {}
-        }
-    }
-    Ok(first.map(|(_, device)| device))
 }

@@ -11,7 +11,7 @@ mod tiers;
 use std::collections::HashSet;
 use std::sync::Barrier;
 
-use space::{Nvrtc, cache_in, get, look, open_compiler, request};
+use space::{Nvrtc, cache_in, cached, get, open_compiler, request};
 use warpcc_rtc::{
     CacheSettings, CallLimits, CompileRequest, Error, ErrorKind, Found, KernelCache, Target, Text,
 };
@@ -59,7 +59,7 @@ fn a_change_deep_inside_a_long_text_is_no_hit() {
         }
         let mut other = one.clone();
         other.preamble[0].text = one.preamble[0].text.replace(" M 7", " M 8").into();
-        assert!(look(&cache, &other).is_none());
+        assert!(cached(&cache, &other).is_none());
     }
 }
 
@@ -155,8 +155,8 @@ fn whatever_changes_it_is_another_kernel() {
     let mut keys = HashSet::from([get(&first, &base).key]);
     for one in &changed {
         // Neither the memory of one cache nor the folder of another has it.
-        assert!(look(&first, one).is_none(), "{one:?}");
-        assert!(look(&cache_in(folder.path()), one).is_none(), "{one:?}");
+        assert!(cached(&first, one).is_none(), "{one:?}");
+        assert!(cached(&cache_in(folder.path()), one).is_none(), "{one:?}");
         assert!(keys.insert(get(&first, one).key), "{one:?}");
     }
     let second = cache_in(folder.path());
@@ -168,7 +168,7 @@ fn whatever_changes_it_is_another_kernel() {
     let other = &Nvrtc::all()[1];
     let settings = CacheSettings::in_folder(folder.path());
     assert!(
-        look(
+        cached(
             &KernelCache::with(open_compiler(other), settings, None),
             &base
         )

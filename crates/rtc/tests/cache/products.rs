@@ -7,7 +7,7 @@ use warpcc_rtc::{
     CacheSettings, CallLimits, Compiled, Error, Found, Image, KernelCache, Product, write_pack,
 };
 
-use crate::space::{cache_in, get, look, open_compiler, request};
+use crate::space::{cache_in, cached, get, open_compiler, request};
 use warpcc_testkit::Nvrtc;
 
 fn product(parts: &[&str]) -> Product {
@@ -130,7 +130,7 @@ fn a_pack_serves_a_machine_that_has_nothing_and_a_damaged_one_is_a_miss() {
     let images = [(made.key.expect("a key"), &*made.compiled)];
     write_pack(&at("a.pack"), &images).expect("written");
     let cache = with_pack(&at("a.pack"), &at("empty"));
-    let found = look(&cache, &kernel).expect("found");
+    let found = cached(&cache, &kernel).expect("found");
     assert_eq!(
         (found.found, &found.compiled),
         (Found::Disk, &made.compiled)
@@ -138,7 +138,7 @@ fn a_pack_serves_a_machine_that_has_nothing_and_a_damaged_one_is_a_miss() {
     assert_eq!(cache.kept().expect("counted"), 0, "it was copied");
     // A folder that was warmed is a pack too, and stays as it is.
     let cache = with_pack(&at("warm"), &at("empty"));
-    assert!(look(&cache, &kernel).is_some() && cache.remarks().is_empty());
+    assert!(cached(&cache, &kernel).is_some() && cache.remarks().is_empty());
 
     let mut bytes = std::fs::read(at("a.pack")).expect("bytes");
     bytes[100] ^= 1;
@@ -151,7 +151,7 @@ fn a_pack_serves_a_machine_that_has_nothing_and_a_damaged_one_is_a_miss() {
         ("none", "No such file"),
     ] {
         let cache = with_pack(&at(pack), &at("other"));
-        assert!(look(&cache, &kernel).is_none());
+        assert!(cached(&cache, &kernel).is_none());
         let remarks = cache.remarks().join("\n");
         assert!(remarks.contains(pack) && remarks.contains(why), "{remarks}");
     }

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use warpcc_rtc::{CacheSettings, Found, KernelCache, Tier};
 
-use crate::space::{Nvrtc, cache_in, get, look, open_compiler, request};
+use crate::space::{Nvrtc, cache_in, cached, get, open_compiler, request};
 
 #[test]
 fn spoiled_bytes_are_a_miss() {
@@ -36,15 +36,15 @@ fn spoiled_bytes_are_a_miss() {
             let mut spoiled = bytes.clone();
             spoiled[at] ^= 0x41;
             std::fs::write(&path, &spoiled).expect("written");
-            assert!(look(&cache(), &one).is_none(), "byte {at} of {kind}");
+            assert!(cached(&cache(), &one).is_none(), "byte {at} of {kind}");
             std::fs::write(&path, &bytes[..at]).expect("written");
-            assert!(look(&cache(), &one).is_none(), "{at} bytes of {kind}");
+            assert!(cached(&cache(), &one).is_none(), "{at} bytes of {kind}");
             checked += 1;
             std::fs::write(&path, &bytes).expect("written");
         }
     }
     assert!(checked > 250, "{checked}");
-    let found = look(&cache(), &one).expect("whole again");
+    let found = cached(&cache(), &one).expect("whole again");
     assert_eq!((found.found, found.compiled), (Found::Disk, good.compiled));
     // A foreign entry: another kernel's, under this one's name.
     let record = only_file(&folder.path().join("kernels-v4"));
@@ -59,7 +59,7 @@ fn spoiled_bytes_are_a_miss() {
         &second,
     );
     std::fs::copy(only_file(&other.path().join("kernels-v4")), &record).expect("copied");
-    assert!(look(&cache(), &one).is_none());
+    assert!(cached(&cache(), &one).is_none());
     assert_eq!(get(&cache(), &one).found, Found::Made);
 }
 
@@ -162,7 +162,7 @@ fn the_oldest_leave_and_the_largest_do_not_come() {
     let kernel = |index: usize| request("k", &format!("__global__ void k{index}() {{}}"), "sm_90");
     assert_eq!(get(&limited(1000), &kernel(0)).found, Found::Made);
     assert!(
-        look(&limited(1000), &kernel(0)).is_none(),
+        cached(&limited(1000), &kernel(0)).is_none(),
         "larger than all there may be"
     );
     // Each takes some 12 KiB with its record.
@@ -173,7 +173,7 @@ fn the_oldest_leave_and_the_largest_do_not_come() {
         std::thread::sleep(std::time::Duration::from_millis(15));
     }
     let kept: Vec<_> = (0..12)
-        .filter(|index| look(&limited(64 << 10), &kernel(*index)).is_some())
+        .filter(|index| cached(&limited(64 << 10), &kernel(*index)).is_some())
         .collect();
     assert!(!kept.contains(&0) && kept.contains(&11), "{kept:?}");
     assert!(kept.windows(2).all(|two| two[1] == two[0] + 1), "{kept:?}");

@@ -38,7 +38,7 @@ pub fn get(cache: &KernelCache, one: &CompileRequest) -> Image {
 }
 
 /// The image, if it is in the cache. A miss is cancelled before it compiles.
-pub fn look(cache: &KernelCache, one: &CompileRequest) -> Option<Image> {
+pub fn cached(cache: &KernelCache, one: &CompileRequest) -> Option<Image> {
     let cancel = Cancel::new();
     cancel.cancel();
     let limits = CallLimits {
