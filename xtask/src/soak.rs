@@ -3,6 +3,7 @@
 
 mod bite;
 mod by_chance;
+mod calls;
 mod changes;
 mod doing;
 mod fake_toolkit;

@@ -84,7 +84,7 @@ impl Pieces {
     }
 
     /// One of the pieces of a side.
-    fn of(&mut self, random: &mut Random, side: Side) -> Option<&mut Item> {
+    fn pick(&mut self, random: &mut Random, side: Side) -> Option<&mut Item> {
         let mut all: Vec<&mut Item> = self.items.iter_mut().filter(|i| i.side == side).collect();
         match all.len() {
             0 => None,
@@ -95,7 +95,7 @@ impl Pieces {
     fn choose_anew(&mut self, random: &mut Random, side: Side) {
         let value = random.below(64);
         let at = random.below(64);
-        if let Some(item) = self.of(random, side) {
+        if let Some(item) = self.pick(random, side) {
             let length = item.choices.len();
             if let Some(choice) = item.choices.get_mut(at % length.max(1)) {
                 *choice = value;

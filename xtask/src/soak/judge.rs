@@ -2,30 +2,16 @@
 //! Every difference is wrong.
 
 use std::collections::BTreeSet;
-use std::fs::{self, File};
+use std::fs;
 use std::io;
-use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
 
 use super::by_chance;
+use super::calls::{Ending, clear, run_nvcc, run_warpcc, run_without_cache};
 use super::files_open;
 use super::history::{History, Step};
-use super::meeting;
 use super::space::Space;
-use super::tree::{self, BYTES_DIFFER, Tree};
-
-/// The time after which a command is taken to hang.
-const PATIENCE: Duration = Duration::from_secs(120);
-
-/// How one command ended.
-#[derive(Debug, Default, PartialEq, Eq)]
-struct Ending {
-    code: i32,
-    stdout: Vec<u8>,
-    stderr: Vec<u8>,
-}
+use super::tree::{BYTES_DIFFER, Tree};
 
 /// The result of a history.
 #[derive(Debug, Default)]
@@ -233,55 +219,6 @@ fn relocates(space: &Space) -> bool {
     space.fresh || space.environment().contains_key("WARPCC_BASE_DIR")
 }
 
-/// Runs the lines one after the other with warpcc, each with an empty cache.
-fn run_without_cache(space: &Space, lines: &[Vec<String>]) -> io::Result<Vec<Ending>> {
-    let mut endings = Vec::new();
-    for line in lines {
-        tree::remove(&space.root.join("fresh"));
-        let words = words_of_warpcc(space, line);
-        let run = || finish(space, start(space, &words, "fresh", "fresh")?, "fresh");
-        endings.push(meeting::during(space, run)?);
-        clear(&space.root.join("tmp"));
-    }
-    Ok(endings)
-}
-
-fn words_of_warpcc(space: &Space, line: &[String]) -> Vec<String> {
-    let mut words = vec![
-        space.warpcc.to_string_lossy().into_owned(),
-        space.fill(&space.nvcc),
-    ];
-    words.extend(line.iter().map(|w| space.fill(w)));
-    words
-}
-
-/// Runs the lines one after the other with an nvcc that keeps its files.
-fn run_nvcc(space: &Space, lines: &[Vec<String>]) -> io::Result<Vec<Ending>> {
-    let mut endings = Vec::new();
-    for line in lines {
-        let mut words = vec![space.fill(&space.nvcc)];
-        if !line.iter().any(|word| names_files(word)) {
-            let keep = space.root.join("keep");
-            tree::remove(&keep);
-            fs::create_dir_all(&keep)?;
-            let keep = keep.to_string_lossy().into_owned();
-            words.extend(["--keep".to_owned(), "--keep-dir".to_owned(), keep]);
-        }
-        words.extend(line.iter().map(|w| space.fill(w)));
-        let run = || finish(space, start(space, &words, "nvcc", &space.cache)?, "nvcc");
-        endings.push(meeting::during(space, run)?);
-        clear(&space.root.join("tmp"));
-    }
-    Ok(endings)
-}
-
-/// Whether a call keeps its files in a folder of the caller's, or prints their names instead of making them.
-fn names_files(word: &str) -> bool {
-    let name = word.strip_prefix("--").or_else(|| word.strip_prefix('-'));
-    let of_these = ["keep", "save-temps", "dryrun"];
-    name.is_some_and(|name| of_these.iter().any(|known| name.starts_with(known)))
-}
-
 /// Whether commands of a call run at once, so that the order of their messages is a race.
 fn is_threaded(line: &[String]) -> bool {
     let mut words = line.iter();
@@ -295,93 +232,6 @@ fn in_order(text: &str) -> Vec<&str> {
     let mut lines: Vec<&str> = text.lines().collect();
     lines.sort_unstable();
     lines
-}
-
-/// Runs the lines at once. Gives the ending of each, and warpcc's log.
-fn run_warpcc(space: &Space, lines: &[Vec<String>]) -> io::Result<Vec<(Ending, String)>> {
-    meeting::during(space, || run_at_once(space, lines))
-}
-
-fn run_at_once(space: &Space, lines: &[Vec<String>]) -> io::Result<Vec<(Ending, String)>> {
-    let mut running = Vec::new();
-    for (at, line) in lines.iter().enumerate() {
-        let name = format!("warpcc{at}");
-        let words = words_of_warpcc(space, line);
-        running.push((start(space, &words, &name, &space.cache)?, name));
-    }
-    let mut ended = Vec::new();
-    for (child, name) in running {
-        let ending = finish(space, child, &name)?;
-        let log = space.root.join(format!("{name}.log"));
-        ended.push((ending, fs::read_to_string(&log).unwrap_or_default()));
-        _ = fs::remove_file(log);
-    }
-    Ok(ended)
-}
-
-fn clear(folder: &Path) {
-    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
-        tree::remove(&entry.path());
-    }
-}
-
-fn start(space: &Space, words: &[String], name: &str, cache: &str) -> io::Result<Child> {
-    let (program, args) = (&words[0], &words[1..]);
-    let limits = space.limits.iter();
-    let limits = limits.map(|(option, value)| format!("ulimit -{option} {value} && "));
-    let umask = space.umask.iter().map(|mask| format!("umask {mask} && "));
-    let first: String = umask.chain(limits).collect();
-    let mut command = if first.is_empty() {
-        Command::new(program)
-    } else {
-        let mut shell = Command::new("/bin/sh");
-        shell.args(["-c", &format!("{first}exec \"$@\""), "sh", program]);
-        shell
-    };
-    command
-        .args(args)
-        .current_dir(space.fill(&space.folder))
-        .env_clear()
-        .envs(space.environment())
-        .env("WARPCC_DIR", space.root.join(cache))
-        .env("WARPCC_LOG", space.root.join(format!("{name}.log")))
-        .env("XDG_CONFIG_HOME", space.root.join("home"))
-        .stdin(Stdio::null())
-        .stdout(File::create(space.root.join(format!("{name}.out")))?)
-        .stderr(File::create(space.root.join(format!("{name}.err")))?);
-    if let Some(guard) = &space.without {
-        command.env("WARPCC_TEST_UNSOUND", guard);
-    }
-    let _quiet = files_open::no_file_open();
-    command.spawn()
-}
-
-fn finish(space: &Space, mut child: Child, name: &str) -> io::Result<Ending> {
-    let began = Instant::now();
-    let mut pause = Duration::from_micros(500);
-    let status = loop {
-        if let Some(status) = child.try_wait()? {
-            break status;
-        }
-        if began.elapsed() > PATIENCE {
-            child.kill()?;
-            child.wait()?;
-            return Ok(Ending {
-                code: 124,
-                stderr: b"hangs\n".to_vec(),
-                ..Ending::default()
-            });
-        }
-        std::thread::sleep(pause);
-        pause = (pause * 5 / 4).min(Duration::from_millis(4));
-    };
-    Ok(Ending {
-        code: status
-            .code()
-            .unwrap_or_else(|| 128 + status.signal().unwrap_or(0)),
-        stdout: fs::read(space.root.join(format!("{name}.out")))?,
-        stderr: fs::read(space.root.join(format!("{name}.err")))?,
-    })
 }
 
 fn differences(space: &Space, want: &Ending, got: &Ending, is_race: bool) -> Vec<String> {
