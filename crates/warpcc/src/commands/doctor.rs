@@ -9,6 +9,7 @@ use super::output;
 use crate::config::{Config, ConfigError};
 use crate::process_context::ProcessContext;
 
+mod callers;
 mod finding;
 mod folder;
 mod machine;
