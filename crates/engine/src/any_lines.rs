@@ -1,9 +1,10 @@
 //! Stores a step's result also for texts that differ only in their line numbers.
 //!
-//! Such a result has a second key, without the line numbers of the preprocessed text (`tokens.rs`). Whether it gets this key is
-//! decided at the end of a run: no step may have printed a message, and no result may contain debug information, because both
-//! contain line numbers. If a host compile reads a file that was made from a text with other lines, it must not print a message
-//! either, which would name wrong lines. If it does, the plan runs again, with line numbers in all keys.
+//! Such a result has a second key, without the line numbers of the preprocessed text (`tokens.rs`). Whether it gets
+//! this key is decided at the end of a run: no step may have printed a message, and no result may contain debug
+//! information, because both contain line numbers. If a host compile reads a file that was made from a text with other
+//! lines, it must not print a message either: the message would name wrong lines. If it does, the plan runs again, with
+//! line numbers in all keys.
 
 use std::io;
 
@@ -96,7 +97,7 @@ pub fn share(run: &RunContext<'_>, tasks: &[Finished]) {
         let Some((exact, of_any_lines)) = task.of_any_lines else {
             continue;
         };
-        // The lines in bitcode are for the messages of the step that reads it. Otherwise it counts what that step makes.
+        // Lines in bitcode are used only in messages of the step that reads it. So the result of that step decides.
         let reader = tasks.iter().find(|other| {
             let step = step_of(other);
             step.tool == Tool::Nvvm

@@ -10,19 +10,16 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use warpcc_cache::{Digest, DiskStore, Packing, foreign};
+use warpcc_cache::{Digest, DiskStore, Packing};
 use warpcc_plan::assumed::Expected;
 use warpcc_plan::{FileId, FileKind, TaskGraph, Tool};
 
 use crate::pieces;
+use crate::private_folder;
 use crate::tokens::Tokens;
 
 /// The error when a result that was found is gone, or damaged.
 pub const LOST: &str = "a cached result was lost";
-
-/// Replaces the path of the private folder in a stored stub. It is not valid in C++ source, so it cannot be confused with
-/// anything that cicc wrote.
-const FOLDER_TOKEN: &[u8] = b"\0warpcc keep folder\0/";
 
 #[derive(Debug, Clone)]
 enum Place {
@@ -175,7 +172,7 @@ impl<'a> Artifacts<'a> {
             path.as_os_str().as_encoded_bytes(),
             self.path(actual).as_os_str().as_encoded_bytes(),
         );
-        fs::write(path, replace(&text, own, real))
+        fs::write(path, private_folder::replace(&text, own, real))
     }
 
     /// How many bytes the file has, 0 if it is nowhere.
@@ -340,27 +337,14 @@ impl<'a> Artifacts<'a> {
         Ok(digest)
     }
 
-    /// The text of a command, with the private folder replaced by `FOLDER_TOKEN`.
+    /// The text of a command, with the private folder taken out.
     pub fn without_folder(&self, text: &[u8]) -> Vec<u8> {
-        replace(text, self.graph.private.as_bytes(), FOLDER_TOKEN)
+        private_folder::take_out(text, &self.graph.private)
     }
 
-    /// Text from another machine, made safe to show. It still contains `FOLDER_TOKEN`.
-    pub fn shown(&self, text: &[u8]) -> Vec<u8> {
-        let mut shown = Vec::with_capacity(text.len());
-        let mut at = 0;
-        for token in memchr::memmem::find_iter(text, FOLDER_TOKEN) {
-            shown.extend(foreign::shown(&text[at..token]));
-            shown.extend_from_slice(FOLDER_TOKEN);
-            at = token + FOLDER_TOKEN.len();
-        }
-        shown.extend(foreign::shown(&text[at..]));
-        shown
-    }
-
-    /// The text with this run's private folder in place of `FOLDER_TOKEN`.
+    /// The text with this run's private folder put in.
     pub fn with_folder(&self, text: &[u8]) -> Vec<u8> {
-        replace(text, FOLDER_TOKEN, self.graph.private.as_bytes())
+        private_folder::put_in(text, &self.graph.private)
     }
 }
 
@@ -388,35 +372,4 @@ fn can_be_placed(directory: &Path, path: &str) -> bool {
             rustix::fs::Access::WRITE_OK | rustix::fs::Access::EXEC_OK,
         )
         .is_ok()
-}
-
-pub(crate) fn replace(text: &[u8], from: &[u8], to: &[u8]) -> Vec<u8> {
-    if from.is_empty() {
-        return text.to_vec();
-    }
-    let mut out = Vec::with_capacity(text.len());
-    let mut at = 0;
-    for hit in memchr::memmem::find_iter(text, from) {
-        out.extend_from_slice(&text[at..hit]);
-        out.extend_from_slice(to);
-        at = hit + from.len();
-    }
-    out.extend_from_slice(&text[at..]);
-    out
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_folder_goes_out_and_comes_back() {
-        let stub = b"# 1 \"/tmp/k1/a.stub.c\"\n#include \"x\"\n";
-        let stored = replace(stub, b"/tmp/k1/", FOLDER_TOKEN);
-        assert!(memchr::memmem::find(&stored, b"/tmp").is_none());
-        assert_eq!(
-            replace(&stored, FOLDER_TOKEN, b"/tmp/other/"),
-            b"# 1 \"/tmp/other/a.stub.c\"\n#include \"x\"\n"
-        );
-    }
 }

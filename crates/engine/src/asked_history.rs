@@ -100,8 +100,8 @@ fn in_table(run: &RunContext<'_>, step: &Step) -> bool {
     release.is_in_table(step.tool)
 }
 
-/// Whether the step would miss one of the variables elsewhere: it is set here, and neither `sent` nor known to change
-/// nothing.
+/// Whether the step would lack one of the variables on another machine: it is set here, it is not in `sent`, and it may
+/// change the result.
 pub fn misses_one(
     run: &RunContext<'_>,
     step: &Step,

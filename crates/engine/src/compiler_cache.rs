@@ -9,9 +9,9 @@ use crate::process::{find_program, is_executable};
 /// Programs that are installed under a compiler's name and look for the compiler behind them in `PATH`.
 const CACHES: &[&str] = &["ccache", "sccache"];
 
-/// Finds a program as [`find_program`] does. If a compiler cache has the compiler's name, this finds the compiler that it
-/// would run: warpcc caches the result already, the files that the cache reads for itself change with every call, and a
-/// cache that waits for a server would delay the call.
+/// Finds a program as [`find_program`] does. If a compiler cache has the compiler's name, this finds the compiler that
+/// the cache would run. There are three reasons: warpcc caches the result already; the files that the cache reads for
+/// itself change with every call; and a cache that waits for a server would delay the call.
 pub fn find_compiler(name: &str, path: Option<&OsStr>, directory: &Path) -> Option<PathBuf> {
     let found = find_program(name, path, directory)?;
     if !is_cache(&found) {

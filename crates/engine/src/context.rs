@@ -40,7 +40,7 @@ impl OwnResults {
         all.insert(made.step, (keys, made.clone()));
     }
 
-    /// A hit under these keys that is this run's own result becomes what it was: a command that ran.
+    /// If a hit under these keys is this run's own result, it is counted as a command that ran.
     fn as_made(&self, keys: &[Key], hit: &mut Finished) {
         let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let made = all.get(&hit.step).filter(|(noted, _)| noted == keys);

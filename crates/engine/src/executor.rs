@@ -38,7 +38,7 @@ pub trait Executor: Sync {
     /// Whether a step is sent there even if this machine has a free slot.
     fn is_preferred(&self) -> bool;
 
-    /// Runs a job; `None` when it could not be run, or when `unwanted` said that its result is no longer needed. The
-    /// implementation reports errors itself; the command then runs here.
+    /// Runs a job. Returns `None` if it could not be run, or if `unwanted` said that its result is no longer needed.
+    /// The implementation reports errors itself. After `None` the command runs here.
     fn execute(&self, job: &RemoteJob<'_>, unwanted: &dyn Fn() -> bool) -> Option<Done>;
 }

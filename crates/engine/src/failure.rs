@@ -1,4 +1,4 @@
-//! Which commands still run, and are shown, after a command has failed.
+//! Decides which commands still run after a command has failed, and whose messages are shown.
 
 use warpcc_plan::{TaskGraph, Tool};
 

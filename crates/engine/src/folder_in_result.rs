@@ -18,8 +18,8 @@ use crate::own_name::{self, collect};
 use crate::relocate;
 use crate::run_environment::directory_as_called;
 
-/// Whether the output or a message of a step of NVIDIA's tools names the directory that it ran in, by a word that is in no
-/// input. An output that cannot be read counts as one that names it, and so does a directory whose name is in every path.
+/// Whether the output or a message of one of NVIDIA's tools names the directory in which the tool ran, by a word that
+/// is in no input. The answer is also yes if an output cannot be read, or if the directory's name is in every path.
 pub fn is_named(run: &RunContext<'_>, step: &Step, finished: &Finished) -> bool {
     let directory = run.options.directory;
     let is_nvidias = matches!(

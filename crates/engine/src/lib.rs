@@ -30,6 +30,7 @@ pub mod pieces;
 mod placement;
 mod precompiled;
 pub mod prefix_map;
+mod private_folder;
 mod private_names;
 pub mod process;
 mod relocate;

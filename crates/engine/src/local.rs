@@ -104,7 +104,8 @@ pub fn run_here(
     Ok((finished, seen))
 }
 
-/// Whether one of cicc's halves has failed. A front end whose source is wrong says so, ends with 0 and writes no bitcode.
+/// Whether one of cicc's halves has failed. For a source with an error, the front end prints the error and ends with 0,
+/// but writes no bitcode.
 fn is_half_without_result(run: &RunContext<'_>, step: &Step, code: i32) -> bool {
     let is_half = step.is_front_end() || step.tool == Tool::Nvvm;
     let is_there = |&id: &FileId| run.artifacts.path(id).exists();
@@ -125,8 +126,8 @@ fn read_what_is_in(
         || key::keys_of(run, step, program).as_ref() == Some(keys)
 }
 
-/// After a run with a path map, puts real names into messages and fixed names into preprocessed texts, and replaces the
-/// module id by one that the next run makes too.
+/// Completes a run with a path map. Messages get the real names, preprocessed texts get the fixed names, and the module
+/// id is replaced by one that is the same in the next run.
 fn settle_names(
     run: &RunContext<'_>,
     index: usize,
@@ -202,8 +203,8 @@ fn finish_early_stub(run: &RunContext<'_>, index: usize, step: &Step) -> io::Res
 /// The times of the files that `step` looked at to write their times into its result.
 fn times(run: &RunContext<'_>, step: &Step, seen: &Seen) -> Vec<u8> {
     match step.tool {
-        // Of 13.0, ptxas looks at every file that a .file directive names, and nvlink at those that LTO code names. They
-        // open none of them.
+        // In 13.0, ptxas calls `stat` for every file that a `.file` directive names, and nvlink for those that LTO code
+        // names. They open none of them.
         Tool::Ptxas | Tool::Nvlink => {
             let unopened = |path: &&PathText| !seen.read.contains_key(path.as_os_str());
             mtimes::of_files(seen.found.iter().filter(unopened), run.options.directory)

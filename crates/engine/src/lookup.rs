@@ -12,6 +12,7 @@ use crate::conditions::Conditions;
 use crate::context::RunContext;
 use crate::event::{self, Finished};
 use crate::module_id;
+use crate::private_folder;
 use crate::traced_inputs::Seen;
 use crate::unwatched_inputs;
 
@@ -151,7 +152,7 @@ fn accepts(run: &RunContext<'_>, step: &Step, outcome: &mut Outcome) -> bool {
     let is_whole = outputs.len() <= step.writes.len()
         && outputs.iter().all(suits)
         && step.writes.iter().enumerate().all(each_once);
-    outcome.stdout = run.artifacts.shown(&outcome.stdout);
-    outcome.stderr = run.artifacts.shown(&outcome.stderr);
+    outcome.stdout = private_folder::shown(&outcome.stdout);
+    outcome.stderr = private_folder::shown(&outcome.stderr);
     is_whole
 }

@@ -1,9 +1,10 @@
 //! File times and sizes that are part of a result.
 //!
-//! ptxas of CUDA 13.0 looks at the files that `.file` directives name and writes their modification times and sizes into
-//! `.debug_line`; so does nvlink with those that LTO code names. Those of 13.5 do not (seen). A PTX may also contain them itself (`.file 1 "a.cu", 1763683200, 123`). So
-//! the result changes if a file is touched, even if its content stays the same, or if it is edited within one second without
-//! a change of the device code. A result can be used only while its files have the times and sizes that it contains.
+//! ptxas of CUDA 13.0 looks at the files that `.file` directives name and writes their modification times and sizes
+//! into `.debug_line`; nvlink does the same with the files that LTO code names. The tools of 13.5 do not (seen). A PTX
+//! may also contain them itself (`.file 1 "a.cu", 1763683200, 123`). So the result changes if a file is touched, even
+//! if its content stays the same. It also changes if a file is edited within one second and the device code stays the
+//! same. A result can be used only while its files have the times and sizes that it contains.
 //!
 //! They are stored as text, a line for each file: the time in seconds, the size in bytes, the path.
 

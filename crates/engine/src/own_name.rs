@@ -52,7 +52,8 @@ pub fn collect(finder: &Finder<'_>, text: &[u8], words: &mut BTreeSet<Vec<u8>>) 
     }
 }
 
-/// Whether this byte continues a path. Any rule would do, as long as it ends the same word in an input and in a result.
+/// Whether this byte continues a path. The exact rule does not matter, as long as it is the same for inputs and
+/// results.
 const fn in_paths(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte >= 0x80 || matches!(byte, b'/' | b'.' | b'_' | b'-' | b'+')
 }
@@ -99,8 +100,8 @@ pub fn is_shown(message: &[u8], scratch: &Path) -> bool {
     found.any(|at| !is_intermediate(&message[at + finder.needle().len()..]))
 }
 
-/// Whether the name of a file elsewhere is made from one in the private folder: gcc may look for the profiles of all objects
-/// in one folder, each under the object's whole path with `#` for each slash.
+/// Whether a file outside the private folder has a name that is made from a name in it. gcc can keep the profiles of
+/// all objects in one folder. The name of each profile is then the object's whole path, with `#` for each slash.
 pub fn is_in_name(path: &Path, scratch: &Path) -> bool {
     let name = scratch.file_name().unwrap_or_default();
     let is_in = find(path.as_os_str().as_bytes(), name.as_bytes()).is_some();

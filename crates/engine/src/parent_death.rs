@@ -1,8 +1,8 @@
 //! Kills a tool's process group with SIGKILL, which cannot be handled, if this process ends before the tool.
 //!
-//! It uses a pipe: only this process has the writing end, and the tool inherits the reading end without knowing it. The
-//! reading end is set to signal the tool's process group when its state changes, and the only possible change is that our
-//! end closes. The kernel closes it however this process ends. docs/design/lifeline.md describes the alternatives.
+//! It uses a pipe. Only this process has the writing end. The tool inherits the reading end, and does not use it. The
+//! reading end is set to signal the tool's process group when its state changes, and the only possible change is that
+//! our end closes. The kernel closes it however this process ends. docs/design/lifeline.md describes the alternatives.
 
 use std::os::fd::{AsRawFd, OwnedFd};
 

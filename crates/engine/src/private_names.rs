@@ -1,5 +1,5 @@
-//! Finds out whether a run used a private name of ours, or an output's own name, where nvcc would have given it the other
-//! one.
+//! Finds names that a run used and that it would not have used under nvcc. warpcc gives each output a private name
+//! until it is put in place, so a tool that uses such a name may do something else than under nvcc.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,8 +10,8 @@ use crate::conditions;
 use crate::own_name;
 use crate::scene::Scene;
 
-/// The first name in the private folder that is not in the plan, and that a tool created or looked for where it could not
-/// be: next to an output (gcc's `.gcno`, `.su`, `.gcda`), or in `TMPDIR`.
+/// The first name that a tool chose itself and that is in the private folder: next to an output (gcc's `.gcno`, `.su`,
+/// `.gcda`), or in `TMPDIR`. The plan does not have this name. Under nvcc it would be in the user's folder.
 pub fn find(observed: &Observed, scene: &Scene<'_>) -> Option<String> {
     let folders = ["out", "tmp", "k"].map(|folder| scene.scratch.join(folder));
     let [outputs, temporary, _] = &folders;
@@ -20,7 +20,7 @@ pub fn find(observed: &Observed, scene: &Scene<'_>) -> Option<String> {
         let mut folders = folders.iter();
         folders.any(|folder| path.starts_with(folder)) && !(scene.own)(path)
     };
-    // cicc that fails leaves a file of a random name in `TMPDIR`, which nobody looks for.
+    // A cicc that fails leaves a file with a random name in `TMPDIR`. No other program looks for it.
     let mut programs = observed.processes.iter();
     let only_nvidias = programs
         .all(|program| conditions::is_nvidias(program, observed.have_environ.contains(&**program)));
@@ -49,8 +49,8 @@ pub fn find(observed: &Observed, scene: &Scene<'_>) -> Option<String> {
     Some(format!("{} is searched for", path.display()))
 }
 
-/// The user's name of an output, if a program used it although it got another name: with nvcc it would have found the new
-/// file.
+/// The user's name of an output, if a program used it although it was given another name. Under nvcc the program would
+/// have found the new file there.
 fn placed_later<'o>(observed: &'o Observed, scene: &Scene<'_>) -> Option<&'o PathText> {
     let is_output = |path: &&PathText| {
         let path = scene.directory.join(path);

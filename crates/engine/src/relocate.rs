@@ -1,5 +1,5 @@
-//! Gives tools fixed names for folders whose own names do not count (docs/keys.md, Clones), and a working directory whose
-//! name is the same everywhere.
+//! Gives tools fixed names for folders whose real names do not count (docs/keys.md, Clones). The working directory gets
+//! a name that is the same everywhere.
 //!
 //! The preprocessors read the real files. Their line markers are then renamed, so that cudafe++ and cicc know fixed
 //! names alone. The host compiler gets the real names back, because it looks into the sources to show a line in a

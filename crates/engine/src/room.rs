@@ -22,8 +22,8 @@ pub const READS_INPUT: &str = "a tool reads standard input";
 const LEAST_BYTES: u64 = 16 << 20;
 /// The number of bytes that are written as a test: a user's disk quota cannot be found out in another way.
 const TRIED_BYTES: u64 = 1 << 20;
-/// The number of processes that nvcc's call may need: nvcc, a shell, a compiler driver, what that starts, and one for each
-/// to start another.
+/// The number of processes that a call of nvcc may need: nvcc, a shell, a compiler driver, the program that the driver
+/// starts, and one more for each of them while it starts the next.
 const PROCESSES: usize = 8;
 
 /// The resource that was missing, as the watch log shows it.

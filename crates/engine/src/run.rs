@@ -38,10 +38,12 @@ pub struct Run {
     /// Why the run was given up, for example because a tool ended by a signal or could not be started. This is no result of
     /// the compiler, so plain nvcc has to carry out the call.
     pub abort_reason: Option<String>,
-    /// An old output of the user that a failing step looked for, and did not find because its output is in the scratch folder.
+    /// The user's old output, if a failing step looked for it. The step did not find it, because its output is in the
+    /// scratch folder.
     pub unmet_output: Option<PathBuf>,
-    /// In a failing run, a file besides the outputs that was written by a step that nvcc would have started and by one
-    /// that it would not, or by two at once of which one read it.
+    /// In a failing run, a file that is not an output and that nvcc may have left with another content. Either a step
+    /// that nvcc would have started and one that it would not have started wrote it, or two steps wrote it at the same
+    /// time and one of them read it.
     pub contested_file: Option<PathBuf>,
 }
 

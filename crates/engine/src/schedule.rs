@@ -248,8 +248,8 @@ impl<'a> Schedule<'a> {
         }
     }
 
-    /// Handles a real file that came from the cache before the early one was made: the step that makes the early one is not
-    /// needed.
+    /// Handles a real file that came from the cache before the early one was made. The step that makes the early one is
+    /// then not needed.
     fn overtake(&mut self, real: FileId, early: FileId, step: usize) {
         self.effects.kill(&|other| other == step);
         self.not_needed = (self.states.get(step) == TaskState::Running).then_some(step);

@@ -1,5 +1,5 @@
-//! Side files: files that steps write besides their outputs, such as a compiler's trace or a log. After a failure, the side
-//! files of those steps are removed that nvcc would not have started.
+//! Side files: files that steps write in addition to their outputs, such as a compiler's trace or a log. After a
+//! failure, this removes the side files of the steps that nvcc would not have started.
 //!
 //! A file is removed only if all of this is true: the file system's clock says that it was created after the call began; a
 //! program of the step opened it for writing when it was empty; it is as the step left it; and no step that nvcc would have
@@ -75,8 +75,8 @@ impl SideFiles {
         removed && fs::symlink_metadata(path).is_err()
     }
 
-    /// Whether a step looked for a file of the plan and did not find it: a clang that fails removes its output if there is
-    /// an old one, and looks for it first.
+    /// Whether a step looked for a file of the plan and did not find it. A clang that fails looks for its old output,
+    /// and removes it if it is there.
     pub fn has_missed(&self, step: usize, path: &Path) -> bool {
         let missed = self.missed.lock().unwrap_or_else(PoisonError::into_inner);
         missed.get(&step).is_some_and(|paths| paths.contains(path))
@@ -133,8 +133,8 @@ impl SideFiles {
         }
     }
 
-    /// A file that these steps wrote, or were about to write when they were killed, and that another step wrote too. Its
-    /// content may come from these steps, which nvcc would not have started.
+    /// A file that these steps and another step wrote. A step that was killed when it was about to write the file
+    /// counts too. nvcc would not have started these steps, and the file's content may be theirs.
     pub fn contested(&self, is_undone: impl Fn(usize) -> bool) -> Option<PathBuf> {
         let written = self.written.lock().unwrap_or_else(PoisonError::into_inner);
         let (undone, kept): (Vec<_>, Vec<_>) =
@@ -148,8 +148,8 @@ impl SideFiles {
         found.cloned()
     }
 
-    /// A file that a step wrote and read, and that another step wrote too: if they ran at the same time, one may have read
-    /// the other's text. gcc's `-save-temps=cwd` writes the arguments of each of its programs into one file.
+    /// A file that a step wrote and read, and that another step also wrote. If they ran at the same time, one may have
+    /// read the other's text. gcc's `-save-temps=cwd` writes the arguments of each of its programs into one file.
     pub fn mixed_up(&self) -> Option<PathBuf> {
         let rewritten = self
             .rewritten

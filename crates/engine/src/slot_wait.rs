@@ -14,7 +14,7 @@ use crate::context::RunContext;
 use crate::event::WaitedFor;
 use crate::process::{EndReason, Ended};
 
-/// How often a tool is tried that failed for lack of memory or processes, and at last runs alone on the machine.
+/// How often a tool runs again, alone on the machine, after it failed for lack of memory or processes.
 const TRIES_ALONE: u32 = 2;
 
 /// A task's slot and tokens, and how long it waited for them.

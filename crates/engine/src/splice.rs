@@ -8,7 +8,7 @@ use warpcc_plan::{FileId, Step, overlap};
 
 use crate::context::RunContext;
 
-/// The host compiler's or fatbinary's text is not what the split expects.
+/// The host compiler or fatbinary wrote a text that the split does not expect.
 pub const NOT_SPLICED: &str = "the fat binary does not fit into the assembly";
 /// Why a host compile is not split in two when the second run printed a message: nvcc starts the compiler once, and a
 /// wrapper that prints in each run would print twice.

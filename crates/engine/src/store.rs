@@ -54,7 +54,8 @@ fn holds_a_folder(run: &RunContext<'_>, step: &Step) -> io::Result<bool> {
             Err(error) => return Err(error),
         }
     }
-    // LTO and OptiX code is packed: neither the directory in it is visible, nor an id that cicc made with a process id.
+    // LTO and OptiX code is packed, so it cannot be searched for the directory, or for an id that cicc made with a
+    // process id.
     let makes_id = |arg: &Arg| arg.as_text() == Some(module_id::MAKES_MODULE_ID);
     let moved = relocate::directory(step, run.artifacts, run.options) == Path::new("/");
     Ok(step.tool == Tool::Cicc && !is_text && (!moved || step.args.iter().any(makes_id)))

@@ -44,7 +44,7 @@ impl Tokens {
         }
         let asks = |word: &&[u8]| memmem::find(text, word).is_some();
         self.may_count = ASKS.iter().any(asks) && !warpcc_cache::guards::is_off("lines-asked-for");
-        let mut raw = RawStrings::of(text);
+        let mut raw = RawStrings::find(text);
         self.has_raw |= raw.next.is_some();
         self.has_comment |= memmem::find(text, b"/*").is_some();
         // Comments are there only with -C. A comment may contain the beginning of a raw string.
@@ -149,7 +149,7 @@ struct RawStrings<'a> {
 }
 
 impl<'a> RawStrings<'a> {
-    fn of(text: &'a [u8]) -> Self {
+    fn find(text: &'a [u8]) -> Self {
         let mut all = Self {
             found: memmem::find_iter(text, b"R\""),
             text,

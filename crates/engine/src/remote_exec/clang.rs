@@ -13,10 +13,10 @@ use warpcc_plan::{Arg, Step, Tool};
 use super::builder::{ActionBuilder, Packed};
 use super::compiler::{self, MACHINE_SPECIFIC, STAYS_LOCAL, changed, words};
 use super::names::{self, KEEP};
-use crate::artifact::replace;
 use crate::context::RunContext;
 use crate::locate::Located;
 use crate::prefix_map::PREFIX_MAPS;
+use crate::private_folder::replace;
 
 /// Text besides [`MACHINE_SPECIFIC`] that matters: it depends on the depth of includes, and the packed text has none.
 const INCLUDE_DEPTH: &[u8] = b"__INCLUDE_LEVEL__";

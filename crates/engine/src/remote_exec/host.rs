@@ -16,10 +16,10 @@ use warpcc_plan::{Arg, Part, Step, Tool};
 use super::builder::{ActionBuilder, Packed};
 use super::compiler::{self, MACHINE_SPECIFIC, STAYS_LOCAL, changed, words};
 use super::names::{self, KEEP, MARK};
-use crate::artifact::replace;
 use crate::context::RunContext;
 use crate::locate::Located;
 use crate::prefix_map::PREFIX_MAPS;
+use crate::private_folder::replace;
 use crate::process;
 
 /// The path of one of a host compile's own files on the other machine.

@@ -6,9 +6,9 @@ use warpcc_cache::command::Done;
 use warpcc_plan::{FileKind, Step, Tool};
 
 use super::names::{KEEP, MARK};
-use crate::artifact::replace;
 use crate::context::RunContext;
 use crate::module_id;
+use crate::private_folder::replace;
 use crate::warning_history;
 
 /// The end of a module id that contains cudafe++'s process id, as CUDA 13 writes it for a source that defines nothing. In a
