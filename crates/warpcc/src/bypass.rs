@@ -1,4 +1,4 @@
-//! Bypassed calls: why, and what is done before this process becomes nvcc.
+//! Bypassed calls: the reasons, and what warpcc does before this process becomes nvcc.
 
 use warpcc_plan::Unsupported;
 

@@ -1,7 +1,7 @@
 //! The command line of warpcc's own subcommands, as typed; which command each form runs.
 //!
-//! Launching a compiler (`warpcc nvcc -c x.cu`, or warpcc under the name of nvcc)
-//! never comes here: its arguments are nvcc's, and it must not pay for clap.
+//! A compiler call (`warpcc nvcc -c x.cu`, or warpcc under the name of nvcc) does not come here: its arguments are
+//! nvcc's, and loading clap would make a hit slower.
 
 use std::ffi::OsString;
 

@@ -46,7 +46,7 @@ pub struct ClusterAddress {
 
 impl ClusterAddress {
     /// The cluster of `config`; `None`, with a warning, where the settings cannot be used.
-    pub fn of(config: &Config) -> Option<Self> {
+    pub fn from_config(config: &Config) -> Option<Self> {
         let address = config.executor.address.value.clone()?;
         match auth(&config.executor) {
             Ok(auth) => Some(Self { address, auth }),

@@ -1,5 +1,5 @@
-//! Finds computed includes: those whose file name comes from a macro. Such a name may be put together from several places, so
-//! a search for the name does not find it.
+//! Finds computed includes: those whose file name comes from a macro. Such a name may be composed of parts from several
+//! places, so a search for the whole name does not find it.
 
 use std::borrow::Cow;
 

@@ -190,10 +190,10 @@ fn path_map(request: &Request, keyed_by: KeyedBy, source: &str) -> PathMap {
         pairs.iter().filter_map(text).collect()
     };
     let (folders, files) = (texts(&folders), texts(&files));
-    fn of(pairs: &[(String, String)]) -> impl Iterator<Item = (&str, &str)> {
+    fn borrowed(pairs: &[(String, String)]) -> impl Iterator<Item = (&str, &str)> {
         pairs.iter().map(|(name, path)| (&**name, &**path))
     }
-    PathMap::new(of(&folders)).with_files(of(&files))
+    PathMap::new(borrowed(&folders)).with_files(borrowed(&files))
 }
 
 /// The places at which `bytes` contain a folder of the map, or one of the words.
@@ -361,7 +361,8 @@ impl PathCheck {
 }
 
 impl ContentKey {
-    /// Whether a call with these options may share its result. True until such a call could not.
+    /// Whether a call with these options may share its result. It is true until a result of such a call turned out to
+    /// contain a path.
     pub fn may_share(&self, store: &DiskStore) -> bool {
         store.note(KIND, &self.options).as_deref() != Some(MAY_NOT_SHARE)
     }

@@ -25,7 +25,7 @@ const DEPENDENCIES: &str = "-MF";
 const AT: &str = "at ";
 /// Comes before the role of a dependency file that is stored without the names of mapped folders (see [`warpcc_path_map`]).
 const LISTS: &str = "lists ";
-/// Why a call is not stored whose plan writes a file that [`warpcc_plan::Invocation::outputs`] does not list.
+/// The reason for not storing a call: its plan writes a file that [`warpcc_plan::Invocation::outputs`] does not list.
 const UNEXPECTED: &str = "an output under a name that the command line does not imply";
 
 /// The result of a look-up.

@@ -36,7 +36,7 @@ const SIDE_FILES_AGE: Duration = Duration::from_secs(24 * 60 * 60);
 pub fn note_side_files(store: &DiskStore, key: Key) {
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
     let seconds = now.unwrap_or_default().as_secs();
-    // If the note cannot be written, the next call builds in vain first, as this one did.
+    // If the note cannot be written, the next call also starts a build that has to be given up.
     _ = store.put_note(SIDE_FILES_KIND, &key, &seconds.to_le_bytes());
 }
 

@@ -49,8 +49,8 @@ pub fn in_toolkit(
         .find(|(file, _)| is_executable(file) && !is_ourselves(file, ourselves))
 }
 
-/// The nvcc of a toolkit that a variable names, and the variable, if it is not the nvcc that is used: one in `PATH` comes first,
-/// and the user may not know that.
+/// The nvcc of a toolkit that a variable names, and the variable, if another nvcc is used. An nvcc in `PATH` comes
+/// first, and the user may not know that.
 pub fn other_toolkit(
     used: &Path,
     environment: &[(OsString, OsString)],

@@ -8,8 +8,8 @@ pub fn is_in_component(c: &u8) -> bool {
     c.is_ascii_alphanumeric() || b"_-.+~%@".contains(c)
 }
 
-/// Whether the place is in an absolute path without `.`, `..` and empty components. Such a path is under the fixed name of
-/// the innermost folder already, so it does not lead into another one.
+/// Whether the place is in an absolute path without `.`, `..` and empty components. Such a path already begins with the
+/// fixed name of the innermost folder, so it does not lead into another folder.
 pub fn is_in_plain_path(word: &[u8], at: usize) -> bool {
     let is_end = |c: &u8| !(is_in_component(c) || *c == b'/');
     let start = word[..at].iter().rposition(is_end).map_or(0, |end| end + 1);

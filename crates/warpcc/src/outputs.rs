@@ -268,8 +268,8 @@ pub fn learn_umask() {
     UMASK.get_or_init(|| umask.as_raw_mode());
 }
 
-/// Whether the umask takes rights from the user, so that this process could not use the files that it makes. A cache made so
-/// would be of no use, and would still be there when the umask is another.
+/// Whether the umask takes permissions from the user, so that this process could not use the files that it makes. It
+/// could not use a cache made in this way either, and that cache would stay after the umask is changed.
 pub fn umask_locks_out_owner() -> bool {
     UMASK.get().is_some_and(|umask| umask & 0o700 != 0)
 }

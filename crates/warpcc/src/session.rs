@@ -195,7 +195,7 @@ impl<'a> Session<'a> {
         let wants_all_files = call_options.save.is_some();
         let may_use_cluster = call_options.may_use_cluster && !wants_all_files;
         let cluster = may_use_cluster
-            .then(|| ClusterAddress::of(config))
+            .then(|| ClusterAddress::from_config(config))
             .flatten();
         let remote = Arc::new(self.remote_program(cluster.as_ref()));
         let shared = self.shared_caches(&remote);

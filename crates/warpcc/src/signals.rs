@@ -1,6 +1,6 @@
-//! Handles signals. SIGCONT continues the children. SIGINT, SIGTERM and SIGHUP end the children, give back the build tool's
-//! tokens, remove unfinished files, show the tools' messages, and end this process by the same signal, so that the caller
-//! sees the status it expects.
+//! Handles signals. SIGCONT continues the children. On SIGINT, SIGTERM and SIGHUP this process ends its children, gives
+//! back the build tool's tokens, removes unfinished files and shows the tools' messages. Then it ends itself by the
+//! same signal, so that the caller sees the status that it expects.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
@@ -30,7 +30,7 @@ pub struct Interrupt {
     pub unfinished: Mutex<Vec<PathBuf>>,
     /// The scratch folder.
     pub scratch: Arc<ScratchCleanup>,
-    /// The tokens of the build tool's jobserver. If they were not given back, the build tool would run fewer jobs from then on.
+    /// The tokens of the build tool's jobserver. Without them the build tool would run fewer jobs from then on.
     pub tokens: Mutex<Option<Tokens>>,
     /// The tools' messages so far.
     pub messages: Arc<Messages>,

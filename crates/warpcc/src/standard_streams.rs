@@ -9,8 +9,7 @@ use rustix::io::{Errno, FdFlags, fcntl_getfd, fcntl_setfd};
 
 /// The reason for bypassing a call that was started with a closed standard stream.
 pub const CLOSED: &str = "a standard stream is closed";
-/// The reason for bypassing a call of which a tool prints to standard output and standard error, and both are the same
-/// file.
+/// The reason for bypassing a call: a tool prints to standard output and standard error, and both are the same file.
 pub const MIXED: &str = "messages on two streams that are one";
 
 /// One bit for each of the three streams: whether it was closed when this process started.

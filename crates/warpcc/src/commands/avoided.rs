@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use crate::seconds::format_seconds;
 
-/// The share of compiler time that was avoided, with both times: `saved` is what results from the cache took when they were
-/// made, `spent` what the other steps took. A bypassed call avoids nothing, and its time is not known, so the share is then an
-/// upper limit. `None` where nothing was measured.
+/// The share of compiler time that was avoided, with both times: `saved` is what results from the cache took when they
+/// were made, `spent` what the other steps took. A bypassed call avoids nothing and its time is not known, so with
+/// bypassed calls the share is an upper limit. `None` where nothing was measured.
 pub fn sentence(saved: Duration, spent: Duration, bypassed: u64) -> Option<String> {
     let whole = saved.checked_add(spent)?;
     if whole.is_zero() {

@@ -32,7 +32,7 @@ pub fn run(command: &JitCommand, config: &Config, context: &ProcessContext) -> a
     }
 }
 
-/// The GPU and the driver of this machine, as a process says that may be lost.
+/// The GPU and the driver of this machine, reported by a process of its own, which a faulty driver may end.
 ///
 /// # Errors
 /// There is none, in words.

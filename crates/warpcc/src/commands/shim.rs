@@ -83,7 +83,8 @@ pub fn run(args: &ShimArgs, config: &Config, context: &ProcessContext) -> anyhow
     Ok(0)
 }
 
-/// The toolkit of an nvcc. For the nvcc in a shim folder it is the toolkit behind the shim, so that shims never call each other.
+/// The toolkit of an nvcc. For an nvcc in a shim folder this is the toolkit that the shim uses, so that shims never
+/// call each other.
 fn toolkit_of(nvcc: &Path) -> anyhow::Result<PathBuf> {
     let bin = nvcc.parent().filter(|bin| bin.ends_with("bin"));
     let folder = bin

@@ -17,8 +17,8 @@ pub fn switch_guards_off() {
     }
 }
 
-/// The variable in which a warpcc that runs another program leaves its own file's path, so that a second warpcc behind
-/// it, perhaps a copy, steps aside.
+/// A warpcc that runs another program puts the path of its own file into this variable. If that program is a second
+/// warpcc, perhaps a copy, it then only runs the compiler.
 pub const BEHIND: &str = "WARPCC_BEHIND";
 
 /// This program's file first, then those of the warpccs that started it.

@@ -97,7 +97,7 @@ impl Holder {
             found.map_or(0, |(_, stat)| stat.parent)
         };
         let is_below = |mut pid: u32| {
-            // The list is not of one moment, so the parents could form a circle.
+            // The processes were not all listed at the same moment, so the parents could form a cycle.
             (0..64).any(|_| {
                 pid = parent(pid);
                 pid == self.pid

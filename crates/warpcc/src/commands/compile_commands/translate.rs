@@ -49,7 +49,7 @@ const LAUNCHERS: usize = 3;
 pub struct Translator<'a> {
     /// The settings, for nvcc's place.
     pub config: &'a Config,
-    /// The environment, in which the build is thought to run.
+    /// The environment. The build is assumed to have the same one.
     pub context: &'a ProcessContext,
 }
 

@@ -1,9 +1,8 @@
 //! Computes the positions of the boxes of a graph, and the paths of the lines between them.
 //!
-//! A layered drawing, from left to right: every box stands one column right of the
-//! last one it waits for (longest path), the order in a column is improved by
-//! barycentres, and heights are the least-squares positions that keep that order.
-//! Made for compilations, up to a few hundred boxes. Knows sizes and edges only.
+//! A layered drawing, from left to right: each box is one column to the right of the last box that it waits for
+//! (longest path). The order in a column is improved by barycentres. The heights are the least-squares positions that
+//! keep that order. Made for compilations, up to a few hundred boxes. Knows sizes and edges only.
 
 /// The size of every box: one size reads best for commands.
 #[derive(Debug, Clone, Copy)]
@@ -108,8 +107,8 @@ impl Cell {
     }
 }
 
-/// The column of every box: the longest way to it. Edges against the grain of a
-/// cycle end up pointing left and are drawn all the same.
+/// The column of every box: the length of the longest path to it. In a cycle some edges point left; they are drawn like
+/// the others.
 fn columns_of(count: usize, edges: &[(usize, usize)]) -> Vec<usize> {
     let mut waits = vec![0_usize; count];
     let mut after: Vec<Vec<usize>> = vec![Vec::new(); count];
@@ -291,7 +290,7 @@ fn stack(cells: &mut [Cell], order: &[Vec<usize>], gap: f32) -> f32 {
 /// Put a column as near as possible to where its cells want to be, in their order:
 /// isotonic regression, by pooling neighbours that would overlap.
 fn settle(cells: &mut [Cell], column: &[usize], wanted: &[(f32, f32)], gap: f32) {
-    // With the room each cell needs taken out, "no overlap" is "not decreasing".
+    // After the space of each cell is subtracted, "no overlap" means "not decreasing".
     let mut offset = 0.0;
     let mut offsets = Vec::with_capacity(column.len());
     let mut pools: Vec<(f32, f32, usize)> = Vec::new();
@@ -321,7 +320,7 @@ fn settle(cells: &mut [Cell], column: &[usize], wanted: &[(f32, f32)], gap: f32)
     }
 }
 
-/// The way of every edge, leaving and reaching boxes at places of their own.
+/// The route of every edge. Each edge leaves and reaches its boxes at a place of its own.
 fn route(
     cells: &[Cell],
     chains: &[Vec<usize>],
