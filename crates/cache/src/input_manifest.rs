@@ -4,8 +4,8 @@
 //! would still see the same. All paths of a manifest are in one text, so that reading a record allocates a few vectors, not
 //! thousands of strings.
 //!
-//! One change is not noticed: a symbolic link or folder on the way to a file that is replaced *while* the run goes on, by
-//! one with an old file behind it.
+//! One change is not noticed: *while* the run goes on, a symbolic link or folder in a file's path is replaced by
+//! another one, and the path then leads to an old file.
 
 mod absent_names;
 mod build;

@@ -1,4 +1,5 @@
-//! The interface of a disk store to shared caches: they are asked after a miss, and get new results. It knows no network.
+//! The interface between a disk store and shared caches: the store asks them after a miss, and offers them new results.
+//! It knows no network.
 
 use warpcc_path_map::WorkDir;
 
@@ -28,8 +29,8 @@ pub struct Wanted<'a> {
 /// No call fails, and each must end: the implementation counts and reports errors itself, or collects them for
 /// [`Upstream::take_warnings`]. Calls may come from any thread.
 pub trait Upstream: Send + Sync {
-    /// Fetches results for `wanted` from other stores into `store`, if they are valid. All are requested at once: more
-    /// requests take no more time. Returns true if there was a result: then the look-up should be repeated.
+    /// Fetches results for `wanted` from other stores into `store`, if they are valid. All are requested at once, so
+    /// many take no longer than one. Returns true if there was a result; the caller then repeats the look-up.
     fn fetch(&self, store: &DiskStore, wanted: &[Wanted<'_>]) -> bool;
 
     /// Offers the entry of `store` under `key` to other stores. Returns at once.

@@ -28,9 +28,9 @@ pub struct KeyVariant {
 /// Which diagnostics the results under a key may have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Shown {
-    /// Any: there is no terminal for which they would be formatted.
+    /// Any: they are not formatted for a terminal, because there is none.
     Any,
-    /// None: there is a terminal, and a result without messages is the same for all.
+    /// None: a result without messages is the same for every terminal.
     Nothing,
     /// Diagnostics formatted for this terminal.
     OnTerminal,

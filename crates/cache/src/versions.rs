@@ -15,8 +15,8 @@
 /// The version of the records that are written.
 pub const RECORDS: u32 = 4;
 
-/// Older versions whose records are read, the newest first. There is none: 3 and before lack paths without links for some
-/// files, which decide whether a result holds, and no release wrote them.
+/// Older versions whose records are read, the newest first. There are none. Records of version 3 and before lack the
+/// resolved paths of some files, without which a result cannot be checked. No release wrote them.
 #[cfg(not(test))]
 pub(crate) const ALSO_READ: &[u32] = &[];
 /// The unit tests read one more, to test the upgrade.

@@ -1,4 +1,5 @@
-//! The assumptions of a plan with overlaps about files that do not exist yet, and the files that it writes in advance.
+//! Assumptions about files that do not exist yet: a plan with overlaps starts steps before their inputs are written.
+//! Also the files that such a plan writes in advance.
 
 use crate::step::FileId;
 

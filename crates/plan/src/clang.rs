@@ -1,5 +1,5 @@
-//! A plan → the words with which clang reads the same source as nvcc's tools do: for editors, which understand clang's options
-//! and not nvcc's.
+//! Translates a plan into arguments with which clang reads the source as nvcc's tools do. It is for editors, which
+//! understand clang's options but not nvcc's.
 //!
 //! What clang gets are the words that nvcc gives its host compiler, so options files, variables, `-Xcompiler` and nvcc's own
 //! defaults are in them. Words that change what the source means stay. Words that only change the code made of it go: clang
@@ -33,8 +33,8 @@ pub struct DeviceReading {
     pub architecture: Option<String>,
 }
 
-/// Macros by which sources ask what the user has switched on. The other macros that nvcc defines by itself say what only nvcc
-/// can do, or are clang's to define.
+/// Macros that tell a source which features the user has switched on. nvcc defines other macros too: some describe what
+/// only nvcc can do, and clang defines the rest itself.
 const DESCRIBING: [&str; 6] = [
     "__CUDACC_RDC__",
     "__CUDACC_EXTENDED_LAMBDA__",

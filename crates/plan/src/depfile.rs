@@ -9,11 +9,11 @@ use std::collections::HashSet;
 
 use memchr::memmem;
 
-/// Why a call is bypassed whose dependency file would have such a name.
+/// The reason for bypassing a call: its dependency file would contain such a name.
 pub const QUOTED_NAME: &str = "a quote or a backslash in a name of the dependency file";
 
-/// Why a call is bypassed whose preprocessed text has no line markers, such as with gcc's `-P` in an options file. nvcc has
-/// the source's name from elsewhere.
+/// The reason for bypassing a call: its preprocessed text has no line markers, for example because of gcc's `-P` in an
+/// options file. nvcc has the source's name from elsewhere.
 pub const NO_MARKER: &str = "a preprocessed text that does not name its source";
 
 /// A file that a line marker names.

@@ -1,9 +1,9 @@
 //! Splits an options file and the flags variables into words, as nvcc does.
 //!
-//! nvcc has rules of its own, seen on 13.0 and 13.5. A single quote is a character like any other. A double quote holds white
-//! space together; it is taken away in a file, and stays in a variable. A backslash is an error in a variable, and is taken
-//! away twice in a file. A text whose words are in doubt is nvcc's to read: another word would be another key, or another
-//! output.
+//! nvcc has rules of its own, seen on 13.0 and 13.5. A single quote is a character like any other. A double quote holds
+//! white space together; it is taken away in a file, and stays in a variable. A backslash is an error in a variable,
+//! and is taken away twice in a file. If the words of a text are in doubt, plain nvcc runs: a wrong word would give a
+//! wrong key, or a wrong output.
 
 use crate::Unsupported;
 

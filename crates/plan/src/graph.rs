@@ -1,7 +1,7 @@
 //! [`Transcript`] → [`TaskGraph`]: steps in nvcc's order, with edges from the files that they read and write.
 //!
-//! No argument shows two of the edges: the host compile of a file that cudafe++ wrote includes the stub that one cicc wrote,
-//! and that stub includes the C form of the fat binary. Both are found through the names in the arguments of cudafe++ and
+//! Two edges are in no argument: the host compile of cudafe++'s output includes the stub that one cicc wrote, and that
+//! stub includes the C form of the fat binary. Both files are found through names in the arguments of cudafe++ and
 //! cicc.
 
 use crate::Unsupported;

@@ -1,8 +1,8 @@
 //! Finds out whether the results of a plan can contain the line numbers of a source.
 //!
-//! CUDA's tools write line numbers for debug information only. The host compiler has more uses for them: coverage, profiles,
-//! sanitizers, link-time code. So each of its arguments must be one that is known to have nothing to do with lines. Any
-//! other argument makes the lines count.
+//! CUDA's tools write line numbers for debug information only. The host compiler has more uses for them: coverage,
+//! profiles, sanitizers, link-time code. So lines count unless each of its arguments is known to have nothing to do
+//! with lines.
 
 use crate::gcc_options::{is_gcc, is_known};
 use crate::graph::TaskGraph;

@@ -2,8 +2,9 @@
 //!
 //! # The log
 //!
-//! The log is a sequence of records, each `kind: u8, owner: u32 LE, length: u16 LE, payload, b'\n'`. `owner` is the process
-//! in whose memory the record was made: the parent logs what its `vfork` child does.
+//! The log is a sequence of records, each `kind: u8, owner: u32 LE, length: u16 LE, payload, b'\n'`. `owner` is the
+//! process in whose memory the record was made. A `vfork` child uses its parent's memory, so the parent logs what the
+//! child does.
 //!
 //! | kind | payload | meaning |
 //! |---|---|---|

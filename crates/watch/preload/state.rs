@@ -56,7 +56,7 @@ static SHARED: Shared = Shared {
     }),
 };
 
-/// Set when the lock could not be taken: the record is lost, and the count in `E` shows it.
+/// Set if the lock could not be taken. The record is then lost, and the count in `E` shows that.
 static LOST: AtomicBool = AtomicBool::new(false);
 
 /// Runs `body` with the state. Gives up after a while: this same thread may hold the lock, interrupted by a signal, or a

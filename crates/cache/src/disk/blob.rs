@@ -14,7 +14,7 @@ use super::store::DiskStore;
 use super::{frames, install};
 use crate::digest::Digest;
 
-/// Larger files are stored in pieces: that much fresh memory costs more than reading a file twice.
+/// Larger files are stored in pieces: to allocate so much memory costs more than to read a file twice.
 const STORED_AT_ONCE: u64 = 4 << 20;
 impl DiskStore {
     /// Stores bytes. If they are in the store already, they are marked as used.

@@ -6,10 +6,10 @@
 //! ```
 //!
 //! A line with any other form (a full disk cut it short) is skipped. Appending takes the file's lock as shared. Folding
-//! takes it as exclusive, writes a new file and renames it over the old one. An appender that then gets the lock of the old
-//! file sees that the file has no name any more and starts over, so nothing is lost. No process waits long for the lock,
-//! because a stopped process must not stop the others. The counts need not be exact: after a wait in vain, the process
-//! appends without the lock, and loses its addition if the holder is folding. Its next wait is shorter.
+//! takes it as exclusive, writes a new file and renames it over the old one. An appender that then gets the lock of the
+//! old file sees that the file has no name any more and starts over, so nothing is lost. No process waits long for the
+//! lock, because a stopped process must not stop the others. The counts need not be exact: if the wait fails, the
+//! process appends without the lock, and its addition is lost if the holder is folding. Its next wait is shorter.
 
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions, TryLockError};
@@ -25,7 +25,7 @@ use super::file::{TempFile, with_folder};
 
 /// How long an addition waits while no other arrives. Folding takes less than a millisecond, and more on a busy disk.
 const PATIENCE: Duration = Duration::from_millis(500);
-/// How long an addition waits after a wait in vain.
+/// How long an addition waits after a wait that failed.
 const LITTLE_PATIENCE: Duration = Duration::from_millis(2);
 /// How long a reset of all counters by a user waits.
 const LONG_PATIENCE: Duration = Duration::from_secs(2);
@@ -273,7 +273,7 @@ mod tests {
         assert_eq!(tally.sums(), BTreeMap::from([("hits".into(), 51)]));
         let ino = || std::fs::metadata(&path).expect("look").ino();
         assert_eq!(ino(), theirs.metadata().expect("look").ino());
-        // From before the store was closed to others: their lock is left behind.
+        // The file is from before the store was closed to others: a new file replaces it, so their lock has no effect.
         let readable = std::os::unix::fs::PermissionsExt::from_mode(0o644);
         std::fs::set_permissions(&path, readable).expect("chmod");
         let tally = Tally::new(path.clone(), 1000, StoreAccess::Private);

@@ -186,8 +186,8 @@ pub(crate) fn read_whole(path: &Path) -> io::Result<Option<(File, Vec<u8>)>> {
 /// How outdated the time of last use may be. To write it at every use would cost too much.
 const USE_AGE: Duration = Duration::from_secs(3600);
 
-/// Notes that an entry is in use now, unless that was noted within the hour. If this fails, the entry only looks older than
-/// it is.
+/// Notes that an entry is used now, unless that was noted within the last hour. If this fails, the entry only looks as
+/// if it had not been used.
 pub(crate) fn mark_used(file: &File) {
     let now = SystemTime::now();
     let recent = file

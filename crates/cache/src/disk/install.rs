@@ -78,8 +78,8 @@ fn bring_to(temporary: TempFile, dest: &Path) -> io::Result<()> {
     temporary.move_to(dest)
 }
 
-/// Whether an existing file may be replaced. Only a regular file that is this user's and has no other name may be: a link, a
-/// device or a pipe would be lost, with what others write to it.
+/// Whether an existing file may be replaced. It may if it is a regular file of this user without another name. If a
+/// link, a device or a pipe were replaced, it would be lost, and other programs could no longer write to it.
 fn may_take(dest: &Path) -> io::Result<bool> {
     let found = match fs::symlink_metadata(dest) {
         Ok(found) => found,

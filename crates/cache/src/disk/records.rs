@@ -36,7 +36,7 @@ pub enum Lookup {
 pub enum LookupMiss {
     /// There is no record for this key.
     NoRecord,
-    /// Every recorded run saw something else: the first difference to the latest run.
+    /// Every recorded run saw something else. This is the first difference from the latest run.
     Differs(Vec<Difference>),
     /// There is no record that this version reads, but one of another version of warpcc, in records of this version.
     OtherVersion(u32),
@@ -259,8 +259,8 @@ impl DiskStore {
         }
     }
 
-    /// The inputs of every recorded run under a key, the latest first, with everything that differs now: the full answer of
-    /// `look_up`, for runs that are meant for this call.
+    /// For every recorded run under a key, the latest first: its inputs, and everything that differs now. `look_up`
+    /// reports only the first difference. Runs that are not meant for this call are left out.
     pub fn differences(
         &self,
         level: Level,

@@ -1,20 +1,20 @@
 //! Finds the file system, or the mount, to which times and inodes belong: a device's number identifies it only while it is
 //! mounted.
 //!
-//! Another disk image in the same loop device, or another subvolume of btrfs, may get the same number later, with another
-//! file of the same inode that was written in the same tick of the clock. So a manifest contains a checksum of the number
-//! and of the file system's own ID (`f_fsid`: ext4 uses its UUID, btrfs that and the subvolume; XFS and F2FS repeat the
-//! device's number). overlayfs has a new ID for each container, and its layers' times.
+//! Another disk image in the same loop device, or another subvolume of btrfs, may get the same number later. It may
+//! contain another file with the same inode, written in the same tick of the clock. So a manifest contains a checksum
+//! of the number and of the file system's own ID (`f_fsid`: ext4 uses its UUID, btrfs that and the subvolume; XFS and
+//! F2FS repeat the device's number). overlayfs has a new ID for each container, and its layers' times.
 //!
 //! Change times in whole seconds are valid for one mount in one boot only.
 //!
-//! A kernel writes fractions of a second. Whole seconds come from an image that a program filled (`mke2fs -d` makes such
-//! root file systems), or from a file system that counts in seconds. While such a file system stays mounted, the kernel
-//! makes every change and writes a later second. But another image in its place, after a boot or in the same loop device,
-//! may have the same device, inode, size and seconds for another file. So in place of the device's number, a manifest
-//! contains a checksum of the boot and of the mount, whose number no other mount gets before the next boot (Linux 6.8 and
-//! later; with older kernels such files are compared by content). No other file system has the device number of a mounted
-//! one.
+//! A kernel writes fractions of a second. Whole seconds come from an image that a program filled (`mke2fs -d` makes
+//! such root file systems), or from a file system that counts in seconds. While such a file system stays mounted, the
+//! kernel makes every change and writes a later second. But another image in its place, after a boot or in the same
+//! loop device, may have the same device, inode, size and seconds for another file. So in place of the device's number,
+//! a manifest contains a checksum of the boot and of the mount's number, which no other mount gets before the next boot
+//! (Linux 6.8 and later; with older kernels such files are compared by content). No other file system has the device
+//! number of a mounted one.
 
 use std::cell::RefCell;
 use std::ffi::CStr;
