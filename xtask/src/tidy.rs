@@ -28,6 +28,7 @@ const RULES: &[Rule] = &[
     rules::opens_with_a_sentence,
     rules::is_not_too_long,
     rules::has_a_telling_name,
+    rules::functions_have_verbs,
     rules::plans_and_maps_are_pure,
     rules::environment_has_one_reader,
     rules::is_small,

@@ -2,12 +2,14 @@
 
 use super::complaint::{Complaint, Source};
 
-const LONGEST: usize = 600;
+const LONGEST: usize = 500;
 const LARGEST: usize = 1 << 20;
 const LONG_REASON: &str = "// tidy: long because ";
 const TELL_NOTHING: &[&str] = &[
     "util", "utils", "helper", "helpers", "common", "misc", "manager", "imp",
 ];
+/// Names of functions that say nothing of what is done (docs/design/names.md).
+const NO_VERBS: &[&str] = &["of", "look", "tell", "told", "held"];
 
 /// Checks that every Rust file begins with a sentence about its purpose.
 pub fn opens_with_a_sentence(source: &Source) -> Vec<Complaint> {
@@ -56,6 +58,30 @@ pub fn has_a_telling_name(source: &Source) -> Vec<Complaint> {
     vague
         .map(|part| Complaint::whole(message(part)))
         .into_iter()
+        .collect()
+}
+
+/// Checks that no function has a name that says nothing of what it does.
+pub fn functions_have_verbs(source: &Source) -> Vec<Complaint> {
+    if !is_rust(source.path) {
+        return Vec::new();
+    }
+    let name_of = |line: &str| {
+        let (before, rest) = line.split_once("fn ")?;
+        let is_definition = !before.ends_with(is_word) && !before.contains('"');
+        let name = rest.split(|c: char| !is_word(c)).next()?;
+        NO_VERBS
+            .iter()
+            .copied()
+            .find(|no| is_definition && *no == name)
+    };
+    code_lines(source.text)
+        .filter_map(|(number, line)| {
+            let name = name_of(line)?;
+            let message =
+                format!("`{name}` does not say what is done: name the function by a verb");
+            Some(Complaint::at(number, message))
+        })
         .collect()
 }
 
@@ -260,6 +286,15 @@ mod tests {
         for good in ["crates/a/src/utilisation.rs", "docs/common.md"] {
             assert_eq!(has_a_telling_name(&source(good, "")), [], "{good}");
         }
+    }
+
+    #[test]
+    fn a_function_is_named_by_a_verb() {
+        let text = "fn of(x: u8) {}\n    pub fn offset() {}\n    pub(crate) async fn tell<T>() {}\n\
+                    // fn look()\nlet a = \"fn held()\";\nfn look_up() {}\n    fn told(&self);\n";
+        let found = functions_have_verbs(&source("crates/a/src/b.rs", text));
+        assert_eq!(lines(&found), [1, 3, 7]);
+        assert_eq!(functions_have_verbs(&source("docs/a.md", text)), []);
     }
 
     #[test]
