@@ -26,19 +26,20 @@ pub(crate) struct Inner {
     meter: Arc<Meter>,
     place: BoardPlace,
     shared: Mutex<Option<Arc<Shared>>>,
-    /// The claims of this process, each with the board it is on: one that was removed under them, or its successor.
+    /// The claims of this process, each with the board that it is on. If the board's folder was removed, older claims
+    /// are on the old board.
     own: Mutex<Vec<(Arc<Shared>, Arc<Own>)>>,
 }
 
 impl Board {
-    /// Opens the budget at `place`. This does not fail: where there can be no shared budget, it is
-    /// this process's own, and [`Board::warnings`] has the reason.
+    /// Opens the budget at `place`. This does not fail: if there can be no shared budget, the budget is this process's
+    /// own, and [`Board::warnings`] has the reason.
     pub fn open(place: &BoardPlace, limits: BudgetLimits) -> Self {
         Self::with_meter(place, limits, Meter::new())
     }
 
-    /// As [`Board::open`], with another file in the place of `/proc/meminfo` and no cgroups: for
-    /// tests of what happens when memory is short.
+    /// Like [`Board::open`], but reads another file in place of `/proc/meminfo`, and no cgroups. It is for tests of
+    /// what happens when memory is short.
     #[doc(hidden)]
     pub fn open_with_meminfo(place: &BoardPlace, limits: BudgetLimits, meminfo: &Path) -> Self {
         Self::with_meter(place, limits, Meter::of_file(meminfo))
@@ -114,7 +115,7 @@ impl Inner {
         shared.clone()
     }
 
-    /// The shared budget does not work: this process goes on without it.
+    /// Replaces a shared budget that does not work by one of this process alone.
     pub fn disconnect(&self, error: io::Error) {
         self.warnings.add(Warning::BoardFailed(error));
         *self.shared.lock().unwrap_or_else(PoisonError::into_inner) = None;

@@ -6,15 +6,15 @@ use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Ends the waits that it was given to. Clones are the same handle; once cancelled it stays so.
+/// Ends all waits that got this handle. Clones are the same handle. A cancelled handle stays cancelled.
 #[derive(Debug, Clone, Default)]
 pub struct Cancel(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
     done: AtomicBool,
-    /// One byte is written and never read, so that every waiter sees it. Without descriptors the
-    /// flag alone has to do, and waiters look at it every so often.
+    /// One byte is written and never read, so that every waiter sees it. If there was no free descriptor there is only
+    /// the flag, and waiters read it at intervals.
     pair: Option<(UnixStream, UnixStream)>,
 }
 
@@ -43,7 +43,7 @@ impl Cancel {
         if !self.0.done.swap(true, Ordering::SeqCst)
             && let Some((_, sender)) = &self.0.pair
         {
-            // It has room for one byte: nothing else was ever written.
+            // There is room for one byte, because nothing else was ever written.
             let _ = (&*sender).write(&[1]);
         }
     }

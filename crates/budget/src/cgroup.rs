@@ -64,7 +64,7 @@ impl Cgroups {
         self.0.iter().map(|level| level.limit / 1024).min()
     }
 
-    /// The least that one of them has left, in KiB.
+    /// The memory that is left in the cgroup with the least, in KiB.
     pub fn available_kib(&self) -> Option<u64> {
         self.0.iter().filter_map(Level::available_kib).min()
     }
@@ -91,8 +91,8 @@ impl Level {
         })
     }
 
-    /// Limit less usage, and what the kernel would drop before it kills: pages of files. Of those
-    /// in active use only half, because dropping them makes everything slow.
+    /// The limit less the usage, plus the pages of files that the kernel would drop before it kills a process. Of those
+    /// in active use only half count, because everything is slow without them.
     fn available_kib(&self) -> Option<u64> {
         let usage: u64 = text_of(&self.usage)?.trim().parse().ok()?;
         let stat = self.stat.as_ref().and_then(text_of).unwrap_or_default();
@@ -119,7 +119,7 @@ fn folders(cgroup: &str, mountinfo: &str) -> Vec<(PathBuf, &'static Names)> {
             _ => continue,
         };
         for (root, mount) in mounts(mountinfo, names) {
-            // In a container the mount shows a part of the tree, and the path may be the whole one.
+            // In a container the mount shows only a part of the tree, but the path may be the one in the whole tree.
             let below = Path::new(path).strip_prefix(&root).unwrap_or(Path::new(""));
             let below = below.strip_prefix("/").unwrap_or(below);
             // Outside of our cgroup namespace: `/../..`.

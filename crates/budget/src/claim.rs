@@ -124,8 +124,8 @@ fn record_of(ask: &ClaimRequest, board: &Inner) -> Record {
     }
 }
 
-/// Takes a seat and puts the claim on the board, where it may be granted at once. Nothing if all
-/// seats are taken.
+/// Takes a seat and puts the claim on the board, where it may be granted at once. Returns nothing if all seats are
+/// taken.
 fn arrive(
     shared: &Arc<Shared>,
     board: &Arc<Inner>,
@@ -150,12 +150,12 @@ fn arrive(
         record.arrived = arrived;
         record.ticket = table.next_ticket(arrived);
         *table.change(number) = record;
-        shared.settle(table, CheckLevel::Quick, arrived);
+        shared.reconcile(table, CheckLevel::Quick, arrived);
         let waits = table.records()[number].state == SeatState::Waiting;
         if waits && arrived.saturating_sub(table.header.checked) > SETTLED {
-            shared.settle(table, CheckLevel::Check, arrived);
+            shared.reconcile(table, CheckLevel::Check, arrived);
         }
-        table.silence(number);
+        table.note_awake(number);
         Ok::<_, io::Error>(Some(table.records()[number]))
     })??;
     let (Some(record), Some(seat)) = (record, seat) else {
@@ -170,7 +170,7 @@ fn arrive(
     }))
 }
 
-/// Nanoseconds in which new claims do not repeat the check that all claims are alive.
+/// How long new claims rely on the last check that all claims are alive, in nanoseconds.
 const SETTLED: u64 = 20_000_000;
 
 fn find_seat(shared: &Shared, table: &mut SeatTable) -> io::Result<Option<Seat>> {
@@ -181,7 +181,7 @@ fn find_seat(shared: &Shared, table: &mut SeatTable) -> io::Result<Option<Seat>>
             return Ok(Some(seat));
         }
     }
-    // All taken: perhaps by the dead.
+    // All seats are taken, perhaps by processes that have ended.
     for number in 0..table.records().len() {
         if let Some(seat) = Seat::take(&shared.folder, number)? {
             table.free(number);
@@ -219,7 +219,7 @@ impl Claim {
             || match &self.place {
                 Place::Seat(shared, seat) => shared
                     .file
-                    .glance_at(seat.number)
+                    .peek_seat(seat.number)
                     .is_ok_and(|r| r.ticket == self.own.ticket && r.flags.evict),
                 _ => false,
             };
@@ -236,8 +236,8 @@ impl Claim {
         self.own.peak_kib.load(Ordering::SeqCst)
     }
 
-    /// How long of the wait for the last grant it was memory that was waited for: from the first moment in which a slot
-    /// was free and the memory was not.
+    /// The part of the wait for the last grant that was for memory: from the first moment when a slot was free and the
+    /// memory was not.
     pub fn waited_for_memory(&self) -> Duration {
         let record = self.own.record();
         match record.lacked {
@@ -292,7 +292,7 @@ impl Claim {
                 record.state = SeatState::Waiting;
                 record.started = 0;
                 record.refused = 0;
-                // A task that comes back comes back for want of it.
+                // A task that asks again does so because it lacked memory.
                 record.lacked = now.max(1);
                 record.tool = 0;
                 record.now_kib = 0;
@@ -301,7 +301,7 @@ impl Claim {
                 record.flags.suspended = false;
                 change(record);
             });
-            shared.settle(table, CheckLevel::Quick, now);
+            shared.reconcile(table, CheckLevel::Quick, now);
             self.own.remember(&table.records()[self.own.seat]);
         });
         match changed {
@@ -324,7 +324,7 @@ impl Claim {
         });
         self.board.remove_own(&self.own);
         if let Place::Seat(_, seat) = std::mem::replace(&mut self.place, Place::Gone) {
-            // If it cannot be kept, it is given back at exec: a task that is not counted.
+            // If it cannot be kept, it is given back at exec, and the program is not counted.
             let _ = seat.keep_across_exec();
         }
     }
@@ -361,7 +361,7 @@ impl Claim {
 
     fn update(&self, change: impl Fn(&mut Record)) {
         if let Place::Seat(shared, _) = &self.place {
-            // Others then know less of us; nothing depends on it.
+            // Other processes then know less about this claim, but nothing depends on that.
             let _ = shared.transact(LockTimeout::Soon, |table| self.own.change(table, &change));
         }
     }
@@ -384,7 +384,7 @@ impl Claim {
                         table.free(seat.number);
                     }
                     seat.release();
-                    shared.settle(table, CheckLevel::Quick, now());
+                    shared.reconcile(table, CheckLevel::Quick, now());
                 });
             }
             Place::Local(share) => self.board.local.give(share),

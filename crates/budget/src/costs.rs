@@ -14,9 +14,10 @@ use crate::kind::CommandKind;
 const SUBJECTS: usize = 8192;
 /// Sizes of inputs, by powers of two.
 const BINS: usize = 40;
-/// How much of the old a new time leaves.
+/// The share of the old time that stays after a new one.
 const KEEP_TIME: f64 = 0.5;
-/// How much of the old peak a lower new one leaves. High, because what needed much once may again.
+/// The share of the old peak that stays after a lower new one. It is high, because a command that once needed much may
+/// need it again.
 const KEEP_PEAK: f64 = 0.8;
 /// The same for what is expected of unknown subjects. Their peak is the highest of many, fading.
 const KEEP_BIN_PEAK: f64 = 0.98;
@@ -133,15 +134,15 @@ impl Costs {
         if i >= wanted || input_bytes == 0 {
             return (whole(bin.millis), whole(bin.peak_kib));
         }
-        // Larger than anything seen: time and memory grow about as the input does, with a fixed
-        // part. Not beyond reason, though: the budget would stand empty for one guess.
+        // The input is larger than any before: time and memory grow about as the input does, plus a fixed part. The
+        // estimate is limited, because with a very high guess nothing else could run.
         let factor = 2f64.powf((wanted - i) as f64 * 0.8).min(8.0);
         (whole(bin.millis * factor), whole(bin.peak_kib * factor))
     }
 
     /// Learns from a command that ran to its end.
     pub fn learn(&mut self, subject: &str, kind: CommandKind, measured: Measured) {
-        // Read from a file: it may be as high as can be.
+        // It was read from a file, so it may have any value.
         self.turn = self.turn.saturating_add(1);
         let (millis, peak) = (measured.millis as f64, measured.peak_kib as f64);
         let new = Subject {
@@ -171,7 +172,7 @@ impl Costs {
         entry.peak_kib = fade(entry.peak_kib, peak, KEEP_BIN_PEAK);
     }
 
-    /// An eighth at once, so that a full table is not searched at every step.
+    /// Removes an eighth at once, so that a full table is not searched each time.
     fn forget_oldest(&mut self) {
         let mut turns: Vec<u64> = self.subjects.values().map(|s| s.turn).collect();
         turns.sort_unstable();
@@ -179,8 +180,8 @@ impl Costs {
         self.subjects.retain(|_, s| s.turn > limit);
     }
 
-    /// Takes over what `other` learned and this did not: two processes that kept theirs in the
-    /// same place. Of a subject that both know, the higher peak counts.
+    /// Adds what only `other` has learned, for two processes that store their costs in the same place. If both know a
+    /// subject, the higher peak counts.
     pub fn merge(&mut self, other: &Self) {
         self.turn = self.turn.max(other.turn);
         for (name, theirs) in &other.subjects {
@@ -225,7 +226,7 @@ fn blend(old: f64, new: f64, keep: f64) -> f64 {
     old * keep + new * (1.0 - keep)
 }
 
-/// Up at once, down slowly.
+/// Rises at once, and falls slowly.
 fn fade(old: f64, new: f64, keep: f64) -> f64 {
     if new >= old {
         new

@@ -1,5 +1,5 @@
-//! Which claim is granted next, which waiters watch, which claim is stopped: functions of the table alone, without
-//! files, processes or clocks.
+//! Decides which claim is granted next, which waiters watch, and which claim is stopped. These are functions of the
+//! table alone: they use no files, processes or clocks.
 //!
 //! The order: first claims that have been passed over for too long, then builds with fewer running slots before builds
 //! with more, then the longest expected way to the end, then the claim that came first.
@@ -17,7 +17,7 @@ use crate::record::{Record, SeatState};
 
 /// How long smaller claims may pass one that does not fit.
 pub const PATIENCE: Duration = Duration::from_secs(10);
-/// Builds whose waiters watch; more would only wake more.
+/// The most builds whose waiters watch: with more, only more processes would wake up.
 const WATCHED_BUILDS: usize = 8;
 
 /// The machine's memory.
@@ -34,16 +34,16 @@ pub struct Memory {
 pub struct Decision {
     /// The seat to grant.
     pub grant: Option<usize>,
-    /// The seat that is first in the order and does not fit, though a slot is free: from now on
-    /// it is passed over, for a while.
+    /// The seat that is first in the order and does not fit, although a slot is free. From now on it is passed over,
+    /// for a limited time.
     pub refused: Option<usize>,
     /// No slot is free, so no claim can be granted.
     pub full: bool,
 }
 
-/// Decides one step; the caller grants and asks again.
+/// Decides one step. The caller grants the claim and calls this again.
 ///
-/// `now` is on the records' clock. Without `memory` only what the claims say of theirs counts.
+/// `now` is a time of the records' clock. Without `memory`, only the needs in the claims count.
 pub fn choose(records: &[Record], now: u64, memory: Option<Memory>) -> Decision {
     let load = Load::measure(records, memory);
     if load.is_full() || load.alone {
@@ -56,7 +56,7 @@ pub fn choose(records: &[Record], now: u64, memory: Option<Memory>) -> Decision 
         let waiting = records.iter().enumerate().filter(|(_, r)| r.queues());
         waiting.map(|(seat, r)| (Rank::new(r, now, load.slots_of(r.build)), seat))
     };
-    // Most of the time the first one fits, and a thousand others need not be put in order.
+    // Most of the time the first one fits, and the others, perhaps a thousand, need not be sorted.
     let Some((_, first)) = queue().min() else {
         return Decision::default();
     };
@@ -145,8 +145,8 @@ impl Blocked {
         self.machine |= by.machine;
     }
 
-    /// Whether `record` would take from a level in which a claim has waited too long. A claim that counts in other
-    /// levels only takes nothing from it.
+    /// Whether `record` would take from a level in which a claim has waited too long. A claim that counts only in other
+    /// levels takes nothing from it.
     fn holds_back(&self, record: &Record) -> bool {
         self.machine
             || self.slots.is_some_and(|level| record.slots_limit <= level)
@@ -164,7 +164,7 @@ struct Load {
     /// By limit: KiB expected of claims with this limit or less.
     memory: BTreeMap<u64, u64>,
     builds: BTreeMap<u64, u64>,
-    /// KiB that what runs is still expected to take.
+    /// KiB that the running claims are still expected to take.
     growth: u64,
     running: usize,
     alone: bool,
@@ -266,9 +266,8 @@ fn over(used: u64, need: u64, limit: u64) -> bool {
     used > 0 && used.saturating_add(need) > limit
 }
 
-/// The seats whose owners watch the other owners: of every build the two best waiters, in
-/// different processes, so that neither the death of one process nor of a whole build goes
-/// unnoticed while claims wait.
+/// The seats whose owners watch the other owners: the first two waiters of a build, in different processes, for up to
+/// eight builds. So if a process or a whole build ends while claims wait, another one notices.
 pub fn watchers(records: &[Record]) -> Vec<usize> {
     let mut builds: BTreeMap<u64, [Option<usize>; 2]> = BTreeMap::new();
     let rank = |seat: usize| {
@@ -313,8 +312,8 @@ pub fn youngest(records: &[Record], domain: u64) -> Option<usize> {
     youngest_of(records, |r| domain == 0 || r.domain == domain)
 }
 
-/// The claim to stop when those with some memory limit were measured to use more than that together, though the
-/// machine may have plenty: the youngest of them, unless it is the only one.
+/// The claim to stop when the claims with some memory limit were measured to use more than it together, even if the
+/// machine has more memory. It is the youngest of them, unless it is the only one.
 pub fn over_limit(records: &[Record]) -> Option<usize> {
     let mut levels = BTreeMap::new();
     let holds = |r: &&Record| r.state == SeatState::Running && !r.flags.nested;

@@ -23,13 +23,13 @@ const STUCK: Duration = Duration::from_secs(10);
 /// How many records are read at once.
 const PIECE: usize = 64;
 
-/// How urgently a caller wants the lock: decides its pauses between tries.
+/// How urgently a caller wants the lock. This decides its pauses between tries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LockTimeout {
     /// A process gives back something that others wait for.
     Soon,
-    /// A process comes to wait, or checks the board: there may be a thousand of these, and all of them trying all the
-    /// time would leave no CPU to the holder of the lock.
+    /// A process starts to wait, or checks the board. There may be a thousand of these. If all tried without longer
+    /// pauses, the holder of the lock would get no CPU.
     Later,
 }
 
@@ -47,7 +47,7 @@ impl LockTimeout {
 pub struct BoardFile {
     folder: Folder,
     board: File,
-    /// One thread of this process at a time: to the kernel they are one holder.
+    /// Only one thread of this process at a time: for the kernel all threads are one holder.
     lock: Mutex<File>,
 }
 
@@ -77,11 +77,11 @@ impl BoardFile {
     /// The board cannot be locked, read or written.
     pub fn with<T>(
         &self,
-        hurry: LockTimeout,
+        timeout: LockTimeout,
         mut change: impl FnMut(&mut SeatTable) -> T,
     ) -> io::Result<T> {
         loop {
-            let held = Held::take(self, hurry)?;
+            let held = Held::take(self, timeout)?;
             let mut table = self.read()?;
             let result = change(&mut table);
             // Stopped for so long that another process replaced the lock: the table that was read is old.
@@ -98,8 +98,8 @@ impl BoardFile {
         }
     }
 
-    /// In pieces that fit on the stack: a fresh buffer for a full board would cost more in page
-    /// faults than the reading.
+    /// Reads pieces that fit on the stack: the page faults of a new buffer for a full board would cost more than the
+    /// reading.
     fn read(&self) -> io::Result<SeatTable> {
         let mut bytes = [0; SIZE * PIECE];
         let got = read_at_most(&self.board, &mut bytes, 0)?;
@@ -135,7 +135,7 @@ impl BoardFile {
     ///
     /// # Errors
     /// The board cannot be read.
-    pub fn glance_at(&self, seat: usize) -> io::Result<Record> {
+    pub fn peek_seat(&self, seat: usize) -> io::Result<Record> {
         let mut bytes = [0; SIZE];
         read_at_most(&self.board, &mut bytes, offset(seat))?;
         Ok(Record::decode(&bytes, seat))
@@ -145,7 +145,7 @@ impl BoardFile {
     ///
     /// # Errors
     /// The board cannot be read.
-    pub fn glance_at_header(&self) -> io::Result<Option<Header>> {
+    pub fn peek_header(&self) -> io::Result<Option<Header>> {
         let mut bytes = [0; SIZE];
         read_at_most(&self.board, &mut bytes, 0)?;
         Ok(Header::decode(&bytes))
@@ -187,15 +187,15 @@ struct Held<'a> {
 }
 
 impl<'a> Held<'a> {
-    /// Not by a blocking flock: a holder that is stopped in the middle would block every build of
-    /// the user, and nothing could end that wait.
-    fn take(of: &'a BoardFile, hurry: LockTimeout) -> io::Result<Self> {
+    /// Does not use a blocking flock: if the holder is stopped, it would block every build of the user, and nothing
+    /// could end that wait.
+    fn take(of: &'a BoardFile, timeout: LockTimeout) -> io::Result<Self> {
         let began = Instant::now();
         let mut look = STOPPED;
-        // Different processes come at different times.
+        // The pauses differ between processes.
         let mut pause = Duration::from_micros(20 + u64::from(std::process::id() % 32));
         loop {
-            // Not kept while asleep: another thread may be in a greater hurry.
+            // It is not kept during the pause: another thread may need it more urgently.
             let mut file = of.lock.lock().unwrap_or_else(PoisonError::into_inner);
             match flock(&*file, FlockOperation::NonBlockingLockExclusive) {
                 Ok(()) => {
@@ -205,7 +205,7 @@ impl<'a> Held<'a> {
                         *held.file = open(&of.folder.lock())?;
                         continue;
                     }
-                    // For a process that finds it held for long. Nothing depends on it arriving.
+                    // This is for a process that finds the lock held for long. Nothing depends on it.
                     let _ = held.file.write_all_at(&std::process::id().to_le_bytes(), 0);
                     return Ok(held);
                 }
@@ -221,7 +221,7 @@ impl<'a> Held<'a> {
                     }
                     drop(file);
                     thread::sleep(pause);
-                    pause = (pause * 2).min(hurry.longest_pause());
+                    pause = (pause * 2).min(timeout.longest_pause());
                 }
                 Err(Errno::INTR) => {}
                 Err(error) => return Err(error.into()),

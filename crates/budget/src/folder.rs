@@ -1,6 +1,6 @@
-//! The folder where all processes of a user meet, and what must hold before it is trusted.
+//! Finds the folder that all processes of a user share, and checks whether it can be trusted.
 //!
-//! Neither `XDG_RUNTIME_DIR` nor `TMPDIR`: builds have different ones, and must meet all the same.
+//! It is in neither `XDG_RUNTIME_DIR` nor `TMPDIR`: builds may have different ones, and must still share the folder.
 
 use std::fs::{self, DirBuilder};
 use std::io;

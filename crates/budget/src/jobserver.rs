@@ -1,10 +1,9 @@
 //! The tokens of make and of ninja 1.13: how many commands a build tool lets its children run at a time.
 //!
-//! The `jobserver` crate can only be made from the environment with `unsafe`, because nothing says
-//! that descriptor 3 is what `MAKEFLAGS` claims, and its wait cannot be cancelled. Here the
-//! descriptors are looked at first, and then opened again through `/proc/self/fd`. That gives ends of
-//! the same pipe which are our own: they may be nonblocking without make noticing, and a
-//! descriptor that another process closes and uses anew does not matter.
+//! The client of the `jobserver` crate can be made from the environment only with `unsafe`, because nothing proves that
+//! descriptor 3 is what `MAKEFLAGS` says. Its wait cannot be cancelled. So this module examines the descriptors and
+//! then opens them again through `/proc/self/fd`. The new descriptors are ends of the same pipe, but our own: they can
+//! be nonblocking without an effect on make, and it does not matter if another process closes make's descriptor.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -25,8 +24,8 @@ pub enum Joined {
     Absent,
     /// There is one and it can be used.
     Yes(Tokens),
-    /// There is one and it cannot be used, with the reason: as if it were absent, but worth telling
-    /// to the caller. make without `+` before the command closes the descriptors, for example.
+    /// There is one and it cannot be used, for this reason. It is then treated as absent, but the caller may report it.
+    /// For example, make closes the descriptors if there is no `+` before the command.
     Unusable(String),
 }
 
@@ -61,7 +60,7 @@ pub struct Token {
 }
 
 impl Tokens {
-    /// Joins the jobserver that `makeflags`, the value of `MAKEFLAGS`, tells of.
+    /// Joins the jobserver that `makeflags`, the value of `MAKEFLAGS`, names.
     pub fn join(makeflags: &str) -> Joined {
         let Some(auth) = auth(makeflags) else {
             return Joined::Absent;
@@ -85,9 +84,8 @@ impl Tokens {
         })))
     }
 
-    /// Waits for a token: the one this process was started with if it is free, or one of the
-    /// build tool's. The first of several concurrent commands so never waits, whatever the build
-    /// tool does.
+    /// Waits for a token: the one this process was started with if it is free, or one of the build tool's. So the first
+    /// of several concurrent commands never waits, whatever the build tool does.
     ///
     /// # Errors
     /// Cancelled meanwhile.
@@ -146,7 +144,7 @@ impl Inner {
                 taken.bytes.push(byte[0]);
                 Some(byte[0])
             }
-            // Another process was faster, or the other end lied.
+            // Another process was faster, or the other end did not write what it announced.
             _ => None,
         }
     }

@@ -30,7 +30,7 @@ pub enum CommandKind {
     Nvcc = 10,
     /// NVRTC inside a process.
     Rtc = 11,
-    /// nvcc, asked only what it would do.
+    /// nvcc's dry run.
     DryRun = 12,
 }
 
@@ -52,8 +52,8 @@ impl CommandKind {
         Self::DryRun,
     ];
 
-    /// Whether it is worth ending when memory gets short: not a command that needs almost none and is over before the
-    /// next check.
+    /// Whether it is useful to end the command when memory gets short. It is not for one that needs almost no memory
+    /// and is over before the next check.
     pub fn makes_room(self) -> bool {
         self != Self::DryRun
     }
@@ -127,8 +127,8 @@ impl CommandKind {
 
     /// Peak memory in KiB before anything is known.
     ///
-    /// On the high side of a template-heavy file: one that turns out smaller lets the next in as
-    /// soon as it has been measured once, one that turns out larger may cost a build.
+    /// High enough for most files with many templates. If the command needs less, more can run as soon as it was
+    /// measured once. If it needed more, the build could fail.
     pub fn usual_peak_kib(self) -> u64 {
         let mib = match self {
             Self::Cicc | Self::Rtc => 1200,

@@ -34,7 +34,7 @@ impl BudgetLimits {
         }
     }
 
-    /// The same with at least one slot: nothing can be meant by none.
+    /// The same with at least one slot, because a limit of no slots makes no sense.
     pub(crate) fn sane(mut self) -> Self {
         self.slots = self.slots.max(1);
         self

@@ -32,7 +32,7 @@ pub struct Share {
     pub alone: bool,
 }
 
-/// How often a waiter looks whether it was cancelled.
+/// How often a waiter checks whether it was cancelled.
 const LOOK: Duration = Duration::from_millis(20);
 
 impl Local {

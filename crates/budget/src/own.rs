@@ -19,7 +19,7 @@ pub(crate) struct Own {
     pub peak_kib: AtomicU64,
     /// The claim was given back. Set under the board's lock, as what changes the record is.
     left: AtomicBool,
-    /// As it should be on the board, should that be lost.
+    /// The record as it should be on the board, in case it is lost there.
     record: Mutex<Record>,
 }
 

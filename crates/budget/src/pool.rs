@@ -1,5 +1,6 @@
-//! A second kind of slot: a limited number of things at a time on this machine, in all processes together, where nothing is weighed and nobody
-//! waits. A slot is a locked file; the kernel gives it back when its holder ends, however that is.
+//! Pools: slots of a second kind, which limit how many of something exist at a time on this machine, in all processes
+//! together. Slots have no size, and nobody waits for one. A slot is a locked file, which the kernel unlocks when its
+//! holder ends for any reason.
 
 use std::fs::File;
 use std::path::PathBuf;
@@ -50,7 +51,7 @@ impl Pool {
 
     /// A slot, if one is free now.
     pub fn take(&self) -> Option<PoolSlot> {
-        // No more than all of them by this process, whatever happens to the folder.
+        // This process never takes more than `size` slots, whatever happens to the folder.
         let taken = |held| (held < self.size).then_some(held + 1);
         let own = self
             .own
@@ -63,7 +64,7 @@ impl Pool {
         let Some(folder) = &self.folder else {
             return Some(slot);
         };
-        // Processes begin at different places, so that few meet.
+        // Processes begin at different slots, so that few try the same one.
         let first = usize::try_from(std::process::id()).unwrap_or(0) % self.size.max(1);
         for at in 0..self.size {
             let number = (first + at) % self.size;

@@ -20,15 +20,14 @@ use crate::table::SeatTable;
 const CALM: Duration = Duration::from_millis(250);
 /// How often when less than twice the reserve is left.
 const ALERT: Duration = Duration::from_millis(25);
-/// Percent of time in which everything waits for memory, from which on twice the reserve is too
-/// little: the kernel is busy making room, and `MemAvailable` is what it hopes for.
+/// If everything waits for memory for this share of the time, in percent, twice the reserve is too little: the kernel
+/// is busy freeing memory, and `MemAvailable` is only an estimate of what it can free.
 const STALLED: f32 = 10.0;
-/// An owner that has not stopped its tool after this long, in nanoseconds, will not: the next one
-/// is asked.
+/// If an owner has not stopped its tool after this time, in nanoseconds, the next owner is asked.
 const REACTION: u64 = 500_000_000;
 /// The time after a stop in which no other tool is stopped, in nanoseconds, unless memory still falls.
 const DAMPING: u64 = 1_000_000_000;
-/// A change of memory in KiB that is worth telling.
+/// A change of memory in KiB that is written to the table.
 const WORTH_TELLING: u64 = 8 * 1024;
 
 /// Measures and watches for one process. [`Pressure::tick`] is to be called from one thread for as
@@ -43,8 +42,8 @@ pub struct Pressure {
 /// The result of a tick.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tick {
-    /// The claims of this process whose tools are to be stopped now. Named in every tick until they
-    /// were asked for again or given back: a tool may be started only after the first.
+    /// The claims of this process whose tools are to be stopped now. A claim is named in every tick until it was
+    /// requeued or given back, because its tool may be started only after the first tick.
     pub stop: Vec<Stop>,
     /// When to call again.
     pub next: Duration,
@@ -55,8 +54,8 @@ pub struct Tick {
 pub struct Stop {
     /// The number from [`crate::ClaimRequest::tag`].
     pub tag: u64,
-    /// The tool's process, 0 if it was not started yet. Ended by this number, not by the tag alone,
-    /// a tool that was started again meanwhile is left in peace.
+    /// The tool's process, 0 if it was not started yet. The tool is ended by this number, not by the tag alone. So a
+    /// tool that was started again meanwhile is not ended.
     pub tool: u32,
 }
 
@@ -72,7 +71,7 @@ impl Board {
 }
 
 impl Pressure {
-    /// Measures this process's tools, tells the board, and finds out which tool is to be stopped.
+    /// Measures this process's tools, writes the figures to the board, and finds out which tools are to be stopped.
     pub fn tick(&mut self) -> Tick {
         let boards = self.board.0.own();
         let mut owns = boards.iter().flat_map(|(_, own)| own);
@@ -103,7 +102,7 @@ impl Pressure {
         let news: Vec<(&Arc<Own>, Option<u64>)> = own.iter().map(|o| (o, measure(o))).collect();
         let short = is_short(reading, self.board.0.limits.reserve.0);
         let flagged = |o: &Arc<Own>| {
-            shared.file.glance_at(o.seat).map_or(true, |r| {
+            shared.file.peek_seat(o.seat).map_or(true, |r| {
                 r.ticket != o.ticket || r.flags.evict || r.flags.suspended
             })
         };
@@ -143,7 +142,7 @@ impl Pressure {
                 mark(table, seat, now);
                 table.header.evicted = now;
                 table.header.evicted_available = reading.available_kib;
-            } else if let Some(seat) = evict_overdrawn(table.records(), now) {
+            } else if let Some(seat) = evict_over_limit(table.records(), now) {
                 mark(table, seat, now);
             }
             for own in own {
@@ -160,8 +159,8 @@ impl Pressure {
         stop
     }
 
-    /// The faster memory goes, the sooner the next look: at least four before the reserve is
-    /// reached.
+    /// The faster the available memory falls, the sooner the next look. There are at least four looks before the
+    /// reserve is reached.
     fn pace(&mut self, available: u64, reserve: u64) -> Duration {
         let last = self.last.replace((Instant::now(), available));
         if available < reserve.saturating_mul(2) {
@@ -178,9 +177,10 @@ impl Pressure {
         Duration::from_secs_f64((left / 4.0).clamp(ALERT.as_secs_f64(), CALM.as_secs_f64()))
     }
 
-    /// Once a second or so: measures the memory of programs that took their process's place and so have no process that
-    /// measures them (the owner of the oldest other claim does), and finds out whether all together use more than they
-    /// may. That is also checked at each measurement; here it is for a claim that was told to stop and did not.
+    /// About once a second, does two things. First, it measures the programs that replaced their process: no process of
+    /// ours measures them, so the owner of the oldest other claim does. Second, it finds out whether all claims
+    /// together use more than they may. Each measurement checks that too; here it is for a claim that was asked to stop
+    /// and did not.
     fn look_around(&self, shared: &Shared, own: &[Arc<Own>]) -> (Vec<(usize, u64, u64)>, bool) {
         let mut kept = Vec::new();
         if self.ticks % 4 != 1 {
@@ -230,7 +230,7 @@ fn is_short(reading: &Reading, reserve: u64) -> bool {
         || (reading.stalled >= STALLED && reading.available_kib < reserve.saturating_mul(2))
 }
 
-/// Whom to stop now that memory is short.
+/// The claim to stop when memory is short.
 fn evict(
     records: &[Record],
     header: &Header,
@@ -238,7 +238,7 @@ fn evict(
     reading: &Reading,
     domain: u64,
 ) -> Option<usize> {
-    if somebody_reacts(records, now) {
+    if is_stopping(records, now) {
         return None;
     }
     let since = |time: u64| now.saturating_sub(time);
@@ -249,16 +249,16 @@ fn evict(
     decide::youngest(records, domain)
 }
 
-/// The claim to stop because more is used than may be. The available memory says nothing here, and the measurements of
-/// a stopped tool are gone with it, so there is nothing to damp.
-fn evict_overdrawn(records: &[Record], now: u64) -> Option<usize> {
-    (!somebody_reacts(records, now))
+/// The claim to stop because more is used than may be. The available memory does not matter here. The figures of a
+/// stopped tool disappear with it, so no pause is needed between two stops.
+fn evict_over_limit(records: &[Record], now: u64) -> Option<usize> {
+    (!is_stopping(records, now))
         .then(|| decide::over_limit(records))
         .flatten()
 }
 
 /// Whether one that was told to stop may still do so.
-fn somebody_reacts(records: &[Record], now: u64) -> bool {
+fn is_stopping(records: &[Record], now: u64) -> bool {
     let asked =
         |r: &Record| r.counts() && r.flags.evict && now.saturating_sub(r.evicted) < REACTION;
     records.iter().any(asked)
@@ -329,19 +329,19 @@ mod tests {
             ..running(started)
         };
         let mut two = [using(1, 60, 100), using(2, 50, 100)];
-        assert_eq!(evict_overdrawn(&two, 9 * SECOND), Some(1));
+        assert_eq!(evict_over_limit(&two, 9 * SECOND), Some(1));
         two[1].now_kib = 40;
-        assert_eq!(evict_overdrawn(&two, 9 * SECOND), None, "just what it may");
+        assert_eq!(evict_over_limit(&two, 9 * SECOND), None, "just what it may");
         let one = [using(1, 600, 100)];
-        assert_eq!(evict_overdrawn(&one, 9 * SECOND), None, "the last stays");
+        assert_eq!(evict_over_limit(&one, 9 * SECOND), None, "the last stays");
         // A claim that may use more is not stopped for one that may not.
         let beside = [using(1, 60, 100), using(2, 50, 100), using(3, 500, 900)];
-        assert_eq!(evict_overdrawn(&beside, 9 * SECOND), Some(1));
+        assert_eq!(evict_over_limit(&beside, 9 * SECOND), Some(1));
         two[1].now_kib = 50;
         two[1].flags.evict = true;
         two[1].evicted = 9 * SECOND;
-        assert_eq!(evict_overdrawn(&two, 9 * SECOND + 1), None, "it may react");
-        assert_eq!(evict_overdrawn(&two, 10 * SECOND), Some(0), "it did not");
+        assert_eq!(evict_over_limit(&two, 9 * SECOND + 1), None, "it may react");
+        assert_eq!(evict_over_limit(&two, 10 * SECOND), Some(0), "it did not");
     }
 
     #[test]

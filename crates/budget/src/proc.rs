@@ -18,7 +18,7 @@ pub struct Stat {
     pub ticks: u64,
     /// The number of its threads.
     pub threads: u32,
-    /// Clock ticks after boot: tells a process from a later one with its number.
+    /// The start time in clock ticks after boot. It distinguishes a process from a later one with the same number.
     pub start: u64,
     /// It is becoming another program, so its environment is not known yet (proc_pid_environ(5) says nothing of
     /// that, and is empty). A thread of the kernel, or a process that ends, has no memory and no environment either:
@@ -110,7 +110,8 @@ pub fn tree_kib(root: u32) -> u64 {
     let mut left = vec![root];
     while let Some(pid) = left.pop() {
         seen += 1;
-        // A compiler driver has a handful of children; a cycle or a bomb must not hold us up.
+        // A compiler driver has few children. The limit is for a cycle, or for a program that starts processes without
+        // end.
         if seen > 256 {
             break;
         }

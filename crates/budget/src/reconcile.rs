@@ -1,4 +1,5 @@
-//! After every change: remove dead claims, grant those that fit, choose the watchers. Runs under the board's lock.
+//! Brings the table up to date after every change: removes dead claims, grants those that fit, and chooses the
+//! watchers. Runs under the board's lock.
 
 use crate::decide::{self, Decision, Memory};
 use crate::proc;
@@ -16,13 +17,13 @@ pub enum CheckLevel {
     Check,
 }
 
-/// Waiters looked at in one check; the next goes on behind them.
+/// The number of waiters that one check examines. The next check continues after them.
 const ROUND: usize = 64;
 /// How long a claim must have waited before stopped owners are looked for.
 const STOPPED_AFTER: u64 = 1_000_000_000;
 
-/// Whether a program that took its claimant's place has ended. Its lock does not tell: whatever it started and left
-/// running (a compiler wrapper's server) holds that as well.
+/// Whether a program that replaced the claim's process has ended. The seat's lock does not show that, because processes
+/// that the program left running (a compiler wrapper's server) hold the lock too.
 fn is_over(record: &Record) -> bool {
     record.flags.kept
         && proc::stat(record.pid)
@@ -31,27 +32,27 @@ fn is_over(record: &Record) -> bool {
 
 impl Shared {
     /// Brings the table up to date at time `now`.
-    pub(crate) fn settle(&self, table: &mut SeatTable, care: CheckLevel, now: u64) {
+    pub(crate) fn reconcile(&self, table: &mut SeatTable, level: CheckLevel, now: u64) {
         let before = owners(table);
-        if care == CheckLevel::Check {
-            self.bury_running(table);
-            self.bury_waiting(table);
+        if level == CheckLevel::Check {
+            self.free_dead_running(table);
+            self.free_dead_waiting(table);
             self.look_for_stopped(table, now);
-            ring_again(table, now);
+            wake_again(table, now);
             table.header.checked = now;
         }
         self.grant(table, now);
         // Watching one process too many does no harm, so releases do not concern the watchers.
         let mut after = owners(table).into_iter();
         let news = after.any(|owner| !before.contains(&owner));
-        self.appoint(table, news);
+        self.appoint_watchers(table, news);
     }
 
     fn is_held(&self, seat: usize) -> bool {
         seat::is_held(&self.folder, seat)
     }
 
-    fn bury_running(&self, table: &mut SeatTable) {
+    fn free_dead_running(&self, table: &mut SeatTable) {
         for seat in seats(table, |r| r.state == SeatState::Running) {
             if !self.is_held(seat) || is_over(&table.records()[seat]) {
                 table.free(seat);
@@ -59,7 +60,7 @@ impl Shared {
         }
     }
 
-    fn bury_waiting(&self, table: &mut SeatTable) {
+    fn free_dead_waiting(&self, table: &mut SeatTable) {
         let mut waiting = seats(table, |r| r.state == SeatState::Waiting);
         if waiting.is_empty() {
             return;
@@ -78,7 +79,7 @@ impl Shared {
     /// Whether a process and its tool do nothing because they were stopped.
     fn is_stopped(record: &Record) -> bool {
         let Some(owner) = proc::stat(record.pid).filter(|s| s.start == record.pid_start) else {
-            // Another namespace's number, or dead, which its lock tells.
+            // The number is of another namespace, or the process has ended, which its lock shows.
             return false;
         };
         owner.is_stopped()
@@ -104,7 +105,7 @@ impl Shared {
 
     fn grant(&self, table: &mut SeatTable, now: u64) {
         let mut memory = None;
-        let mut roused = false;
+        let mut unpaused = false;
         loop {
             if !table
                 .records()
@@ -126,11 +127,11 @@ impl Shared {
                 if !full {
                     note_short_of_memory(table, memory, now);
                 }
-                // Perhaps only those are left that were stopped when last looked at.
-                if full || roused || !self.rouse(table) {
+                // Perhaps all waiters that are left were stopped when they were last examined.
+                if full || unpaused || !self.unpause(table) {
                     return;
                 }
-                roused = true;
+                unpaused = true;
                 continue;
             };
             let record = table.records()[seat];
@@ -144,13 +145,13 @@ impl Shared {
                 record.state = SeatState::Running;
                 record.started = now.max(1);
                 record.flags.watch = false;
-                table.ring(seat);
+                table.wake(seat);
             }
         }
     }
 
-    /// Puts those back into the queue that were stopped and no longer are.
-    fn rouse(&self, table: &mut SeatTable) -> bool {
+    /// Puts waiters back into the queue that were stopped and no longer are.
+    fn unpause(&self, table: &mut SeatTable) -> bool {
         let mut any = false;
         let paused = seats(table, |r| r.state == SeatState::Waiting && r.flags.paused);
         for seat in paused.into_iter().take(ROUND) {
@@ -162,8 +163,8 @@ impl Shared {
         any
     }
 
-    /// Tells waiters that they watch, and watchers that there is something else to watch.
-    fn appoint(&self, table: &mut SeatTable, new_owners: bool) {
+    /// Chooses the watchers, and wakes them if there is something new to watch.
+    fn appoint_watchers(&self, table: &mut SeatTable, new_owners: bool) {
         let (watchers, news) = loop {
             let watchers = decide::watchers(table.records());
             let new = |&&seat: &&usize| !table.records()[seat].flags.watch;
@@ -186,13 +187,13 @@ impl Shared {
                 table.change(seat).flags.watch = true;
             }
             if new_owners || news {
-                table.ring(seat);
+                table.wake(seat);
             }
         }
     }
 }
 
-/// Notes of those for whom a slot is free what it is that they wait for.
+/// Notes that waiters for whom a slot is free wait for memory.
 fn note_short_of_memory(table: &mut SeatTable, memory: Memory, now: u64) {
     for seat in decide::short_of_memory(table.records(), Some(memory)) {
         if table.records()[seat].lacked == 0 {
@@ -201,19 +202,20 @@ fn note_short_of_memory(table: &mut SeatTable, memory: Memory, now: u64) {
     }
 }
 
-/// The process that grants may be killed before it has rung. Those granted lately are rung once more; most have
-/// taken their bell down, which costs next to nothing.
-fn ring_again(table: &mut SeatTable, now: u64) {
+/// Wakes the owners of new grants once more: the process that granted them may have been killed before it woke them.
+/// Most have closed their socket already, so this costs almost nothing.
+fn wake_again(table: &mut SeatTable, now: u64) {
     let lately = |r: &Record| {
         let since = now.saturating_sub(r.started);
         r.state == SeatState::Running && r.tool == 0 && (LATELY.0..LATELY.1).contains(&since)
     };
     for seat in seats(table, lately) {
-        table.ring(seat);
+        table.wake(seat);
     }
 }
 
-/// Nanoseconds: woken by now, unless the bell did not ring; awake by itself.
+/// The age of such grants, in nanoseconds. Before the first, the owner may still be waking up. After the second, it has
+/// woken up by itself.
 const LATELY: (u64, u64) = (20_000_000, 5_000_000_000);
 
 /// The processes that watchers have to watch.

@@ -1,7 +1,7 @@
 //! One seat of the board, and its form in the file: 256 bytes with a checksum.
 //!
 //! A record whose checksum does not agree is a free seat: half written, damaged, or of another place in the file. The
-//! checksum is no secret; it guards against accidents.
+//! checksum protects against accidents, not against attacks.
 
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
@@ -93,7 +93,7 @@ pub struct Record {
     pub tool: u32,
     /// When the claimant was started, in clock ticks after boot: its number alone may be reused.
     pub pid_start: u64,
-    /// Tells this claim from every other.
+    /// A number that no other claim has.
     pub ticket: u64,
     /// Which build (ninja, make, pip) it belongs to.
     pub build: u64,
@@ -105,7 +105,7 @@ pub struct Record {
     pub peak_kib: u64,
     /// The claimant's memory limit in KiB, like `slots_limit`.
     pub memory_limit_kib: u64,
-    /// Which memory the claimant lives in: 0, or a hash of its memory-limited cgroup.
+    /// The memory that the claimant uses: 0 for the machine's, or a hash of its memory-limited cgroup.
     pub domain: u64,
     /// Milliseconds expected from here to the end of the invocation: the longest goes first.
     pub priority_ms: u64,
@@ -119,7 +119,7 @@ pub struct Record {
     pub refused: u64,
     /// When it was told to stop, 0 before.
     pub evicted: u64,
-    /// Since when it was memory that it waited for, 0 if it was not.
+    /// Since when it waits for memory, 0 if it does not.
     pub lacked: u64,
     /// Its label in the monitor.
     pub label: Label,

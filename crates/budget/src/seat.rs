@@ -27,7 +27,7 @@ impl Seat {
         Ok(lock(&folder.seat(number))?.map(|file| Self { number, file }))
     }
 
-    /// Lets go, also where a child that is just being started has a copy of the descriptor.
+    /// Releases the seat, even if a child that is just being started has a copy of the descriptor.
     pub fn release(&self) {
         unlock(&self.file);
     }
@@ -81,8 +81,8 @@ pub fn unlock(file: &File) {
 
 /// Whether seat `number` is held.
 ///
-/// Counts a seat as held if this cannot be determined: a slot too few is a nuisance, one too many is a build that runs
-/// out of memory.
+/// If this cannot be determined, the seat counts as held. With a slot too few a build is slower. With a slot too many
+/// it may run out of memory.
 pub fn is_held(folder: &Folder, number: usize) -> bool {
     let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     match rustix::fs::open(folder.seat(number), flags, Mode::empty()) {
@@ -105,7 +105,7 @@ impl WakeSocket {
     ///
     /// # Errors
     /// The socket cannot be bound; the waiter then has to look every so often.
-    pub fn hang(folder: &Folder, number: usize) -> io::Result<Self> {
+    pub fn bind(folder: &Folder, number: usize) -> io::Result<Self> {
         let path = folder.socket(number);
         // A killed holder of the seat may have left this file.
         let _ = std::fs::remove_file(&path);
@@ -114,13 +114,13 @@ impl WakeSocket {
         Ok(Self { socket, path })
     }
 
-    /// Readable when another process rang.
+    /// It is readable when another process has called [`wake`].
     pub fn socket(&self) -> &UnixDatagram {
         &self.socket
     }
 
-    /// Forgets what was rung so far.
-    pub fn quiet(&self) {
+    /// Discards the calls of [`wake`] so far.
+    pub fn clear(&self) {
         let mut byte = [0; 1];
         while self.socket.recv(&mut byte).is_ok() {}
     }
@@ -133,8 +133,8 @@ impl Drop for WakeSocket {
 }
 
 /// Wakes the process that waits on seat `number`.
-pub fn ring(sender: &UnixDatagram, folder: &Folder, number: usize) {
-    // No listener, or rung already: the board says the rest.
+pub fn wake(sender: &UnixDatagram, folder: &Folder, number: usize) {
+    // There is no listener, or it was called already. The board has the rest.
     let _ = within_limit(folder, number, |path| sender.send_to(&[1], path));
 }
 

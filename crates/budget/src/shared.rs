@@ -54,9 +54,9 @@ impl Shared {
             sender: UnixDatagram::unbound()?,
             ancestors: OnceLock::new(),
         };
-        // A process that does not read must not hold us up.
+        // A process that does not read must not block this one.
         shared.sender.set_nonblocking(true)?;
-        // Fails here rather than at the first claim, when the folder cannot be written.
+        // If the folder cannot be written, this fails here and not at the first claim.
         shared.transact(LockTimeout::Soon, |_| ())?;
         Ok(shared)
     }
@@ -67,17 +67,17 @@ impl Shared {
     /// The board cannot be read or written.
     pub fn transact<T>(
         &self,
-        hurry: LockTimeout,
+        timeout: LockTimeout,
         mut change: impl FnMut(&mut SeatTable) -> T,
     ) -> io::Result<T> {
-        let mut bells = Vec::new();
-        let result = self.file.with(hurry, |table| {
+        let mut to_wake = Vec::new();
+        let result = self.file.with(timeout, |table| {
             let result = change(table);
-            bells = table.bells();
+            to_wake = table.take_to_wake();
             result
         })?;
-        for number in bells {
-            seat::ring(&self.sender, &self.folder, number);
+        for number in to_wake {
+            seat::wake(&self.sender, &self.folder, number);
         }
         Ok(result)
     }
@@ -98,7 +98,7 @@ impl Shared {
         }
     }
 
-    /// Which memory this process lives in.
+    /// The memory that this process uses, as [`Record::domain`] names it.
     pub fn domain(&self) -> u64 {
         self.meter.domain()
     }

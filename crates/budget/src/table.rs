@@ -10,7 +10,7 @@ pub struct SeatTable {
     was: Option<Header>,
     records: Vec<Record>,
     changed: Vec<usize>,
-    bells: Vec<usize>,
+    to_wake: Vec<usize>,
 }
 
 impl SeatTable {
@@ -21,7 +21,7 @@ impl SeatTable {
             was: header,
             records: Vec::with_capacity(room),
             changed: Vec::new(),
-            bells: Vec::new(),
+            to_wake: Vec::new(),
         }
     }
 
@@ -74,28 +74,27 @@ impl SeatTable {
         found.into_iter().chain(self.records.len()..SEATS)
     }
 
-    /// A ticket that no other claim has or had: also after the header was lost, and the count
-    /// with it.
+    /// A ticket that no other claim has or had, even if the header and its count were lost.
     pub fn next_ticket(&mut self, now: u64) -> u64 {
         self.header.ticket = self.header.ticket.saturating_add(1).max(now);
         self.header.ticket
     }
 
-    /// The owner of `seat` is to be woken once the table is written.
-    pub fn ring(&mut self, seat: usize) {
-        if !self.bells.contains(&seat) {
-            self.bells.push(seat);
+    /// Notes that the owner of `seat` is to be woken when the table is written.
+    pub fn wake(&mut self, seat: usize) {
+        if !self.to_wake.contains(&seat) {
+            self.to_wake.push(seat);
         }
     }
 
-    /// The owner of `seat` is awake: it is changing the table.
-    pub fn silence(&mut self, seat: usize) {
-        self.bells.retain(|&other| other != seat);
+    /// Notes that the owner of `seat` is awake, because it is changing the table.
+    pub fn note_awake(&mut self, seat: usize) {
+        self.to_wake.retain(|&other| other != seat);
     }
 
     /// The seats to wake.
-    pub fn bells(&mut self) -> Vec<usize> {
-        std::mem::take(&mut self.bells)
+    pub fn take_to_wake(&mut self) -> Vec<usize> {
+        std::mem::take(&mut self.to_wake)
     }
 
     /// The changed seats' bytes.

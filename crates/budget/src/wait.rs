@@ -1,4 +1,4 @@
-//! Waiting for a grant without using CPU: asleep on a socket, and for the few watchers, on the pidfds of running
+//! Waits for a grant without using CPU: in `poll` on a socket and, for the few watchers, on the pidfds of running
 //! processes.
 
 use std::io;
@@ -19,15 +19,14 @@ use crate::record::{Record, SeatState};
 use crate::seat::WakeSocket;
 use crate::shared::{Me, Shared};
 
-/// A watcher looks this often for what no descriptor tells: stopped owners, memory that others
-/// gave back.
+/// How often a watcher checks for changes that no descriptor reports: stopped owners, and memory that others gave back.
 const WATCH: Duration = Duration::from_millis(500);
 /// The same where a running claim cannot be watched, or where the wait is for memory.
 const CLOSE_WATCH: Duration = Duration::from_millis(100);
 /// Without a socket.
-const NO_BELL: Duration = Duration::from_millis(50);
-/// If the board was not checked for this long, in nanoseconds, a waiter checks it that does not
-/// watch: all watchers were killed at once.
+const NO_SOCKET: Duration = Duration::from_millis(50);
+/// If the board was not checked for this long, in nanoseconds, a waiter that does not watch checks it: all watchers may
+/// have been killed at once.
 const UNCHECKED: u64 = 1_500_000_000;
 /// Descriptors of a watcher.
 const MOST: usize = 256;
@@ -35,8 +34,7 @@ const MOST: usize = 256;
 impl Shared {
     /// Waits until `own` runs.
     ///
-    /// # Errors
-    /// The board cannot be used any more. Inside: cancelled.
+    /// # Errors The board cannot be used any more. The inner error is a cancelled wait.
     pub(crate) fn wait(&self, own: &Own, cancel: &Cancel) -> io::Result<Result<(), Cancelled>> {
         if own.record().state == SeatState::Running {
             return Ok(Ok(()));
@@ -45,10 +43,10 @@ impl Shared {
             self.transact(LockTimeout::Soon, |table| own.change(table, run_nested))?;
             return Ok(Ok(()));
         }
-        let bell = WakeSocket::hang(&self.folder, own.seat).ok();
+        let socket = WakeSocket::bind(&self.folder, own.seat).ok();
         let mut watch = Watch::default();
         loop {
-            let mut record = self.file.glance_at(own.seat)?;
+            let mut record = self.file.peek_seat(own.seat)?;
             if record.ticket != own.ticket {
                 // Being written just now, or lost.
                 record = self.check_board(own)?;
@@ -62,38 +60,38 @@ impl Shared {
             }
             if record.flags.watch {
                 if watch.refresh(self.file.peek()?.records(), self.me) {
-                    // A claim that ran is gone already.
+                    // A claim that was running has ended already.
                     self.check_board(own)?;
                     continue;
                 }
             } else {
                 watch = Watch::default();
             }
-            let timeout = match (&bell, record.flags.watch) {
-                (None, _) => NO_BELL,
+            let timeout = match (&socket, record.flags.watch) {
+                (None, _) => NO_SOCKET,
                 (_, true) if watch.cannot_see || record.refused > 0 => CLOSE_WATCH,
                 (_, true) => WATCH,
-                // Not all at once.
+                // The times differ, so that not all wake at once.
                 (_, false) => Duration::from_millis(2000 + own.seat as u64 * 37 % 3000),
             };
-            let woken = sleep(bell.as_ref(), &watch, cancel, timeout)?;
-            if let Some(bell) = &bell {
-                bell.quiet();
+            let woken = sleep(socket.as_ref(), &watch, cancel, timeout)?;
+            if let Some(socket) = &socket {
+                socket.clear();
             }
             let unchecked = || {
-                let header = self.file.glance_at_header().ok().flatten();
+                let header = self.file.peek_header().ok().flatten();
                 header.is_none_or(|h| now().saturating_sub(h.checked) > UNCHECKED)
             };
             match woken {
-                Woken::Told => {}
+                Woken::Notified => {}
                 Woken::Death(which) => {
                     watch.forget(which);
                     self.check_board(own)?;
                 }
-                Woken::Time if record.flags.watch || bell.is_none() || unchecked() => {
+                Woken::TimedOut if record.flags.watch || socket.is_none() || unchecked() => {
                     self.check_board(own)?;
                 }
-                Woken::Time => {}
+                Woken::TimedOut => {}
             }
         }
     }
@@ -113,8 +111,8 @@ impl Shared {
             {
                 own.change(table, run_nested);
             }
-            self.settle(table, CheckLevel::Check, now());
-            table.silence(own.seat);
+            self.reconcile(table, CheckLevel::Check, now());
+            table.note_awake(own.seat);
             table.records().get(own.seat).copied().unwrap_or_default()
         })
     }
@@ -130,15 +128,15 @@ fn run_nested(record: &mut Record) {
 
 /// Why a sleep ended.
 enum Woken {
-    /// The bell rang, or it was cancelled: the board says which.
-    Told,
+    /// The socket was written to, or the wait was cancelled. The board shows which.
+    Notified,
     /// A watched process ended.
     Death(usize),
-    Time,
+    TimedOut,
 }
 
 fn sleep(
-    bell: Option<&WakeSocket>,
+    socket: Option<&WakeSocket>,
     watch: &Watch,
     cancel: &Cancel,
     timeout: Duration,
@@ -151,9 +149,9 @@ fn sleep(
     if let Some(cancel) = &cancel {
         fds.push(PollFd::new(cancel, PollFlags::IN));
     }
-    if let Some(bell) = bell {
+    if let Some(socket) = socket {
         fds.push(PollFd::from_borrowed_fd(
-            bell.socket().as_fd(),
+            socket.socket().as_fd(),
             PollFlags::IN,
         ));
     }
@@ -162,15 +160,15 @@ fn sleep(
         tv_nsec: timeout.subsec_nanos().into(),
     };
     match poll(&mut fds, Some(&timeout)) {
-        Ok(0) => Ok(Woken::Time),
+        Ok(0) => Ok(Woken::TimedOut),
         Ok(_) => {
             let first = fds.iter().position(|fd| !fd.revents().is_empty());
             Ok(match first {
                 Some(place) if place < watch.fds.len() => Woken::Death(place),
-                _ => Woken::Told,
+                _ => Woken::Notified,
             })
         }
-        Err(Errno::INTR) => Ok(Woken::Told),
+        Err(Errno::INTR) => Ok(Woken::Notified),
         Err(error) => Err(error.into()),
     }
 }
@@ -220,8 +218,8 @@ impl Watch {
         gone
     }
 
-    /// The process at `place` has ended. Its seat may still be held, by the children of a program
-    /// that it became; then it is looked for by the clock.
+    /// The process at `place` has ended. Its seat may still be locked by children of the program that it became. Then
+    /// it is checked at intervals.
     fn forget(&mut self, place: usize) {
         let (process, _) = self.fds.swap_remove(place);
         self.hidden.push(process);
