@@ -1,8 +1,8 @@
 //! A record of the cache as an `ActionResult`, and back.
 //!
 //! ```text
-//! output_files   every blob of every variant, by its digest's text: a server that checks results, or evicts, sees them
-//! stdout_raw     the record as a zstd frame, signed or not (`signature`), where that is short
+//! output_files   every blob of every variant, named by its digest: for servers that check results or evict by use
+//! stdout_raw     the record as a zstd frame, signed or not (`signature`), if it is short
 //! output_files   else: "record", a blob of the same bytes
 //! ```
 //!
@@ -21,11 +21,12 @@ use bazel_remote_apis::build::bazel::remote::execution::v2::{
 use warpcc_cache::{Digest, Key, RecordError, Variant, decode_foreign_record, encode_record};
 
 const RECORD: &str = "record";
-/// Longer ones are a blob: servers limit a message to 4 MiB, and every look-up reads the result.
+/// A longer record is a blob of its own: servers limit a message to 4 MiB, and every look-up reads the result.
 const INLINE: usize = 256 << 10;
 /// Largest record, packed or not.
 pub const LARGEST: usize = 16 << 20;
-/// Largest result: the inline record, and its blobs' names. The decoded form takes a hundred times the bytes at worst.
+/// The largest result: the inline record, and the names of its blobs. Decoded, it takes up to a hundred times as many
+/// bytes.
 pub const LARGEST_RESULT: usize = 1 << 20;
 /// The error for a larger one.
 pub const TOO_LARGE: &str = "a result of more than 1 MiB";
@@ -34,7 +35,7 @@ pub const TOO_LARGE: &str = "a result of more than 1 MiB";
 pub struct NewResult {
     /// The message to upload.
     pub result: ActionResult,
-    /// The record, where it is a blob of its own.
+    /// The record, if it is a blob of its own.
     pub record: Option<(Digest, Vec<u8>)>,
 }
 

@@ -1,5 +1,5 @@
-//! Bearer tokens and headers, read when they are needed, shown to nobody: what a server says is searched for them before it
-//! goes on ([`Credentials::without_secrets`]).
+//! Bearer tokens and headers. They are read when they are needed, and never shown: a server's text is searched for them
+//! before it is passed on ([`Credentials::without_secrets`]).
 
 mod credential_helper;
 
@@ -49,7 +49,7 @@ struct Known {
     secrets: Vec<Secret>,
 }
 
-/// The headers of one server's calls, fetched once and again when they expire.
+/// The headers for calls of one server. They are fetched once, and again when they expire.
 pub struct Credentials {
     auth: Auth,
     /// The URI that the credential helper is asked about.
@@ -73,7 +73,7 @@ impl Credentials {
         }
     }
 
-    /// Adds what the server wants to know to a call.
+    /// Adds the headers to a call.
     ///
     /// # Errors
     /// A file that cannot be read, a helper that fails.
@@ -114,7 +114,7 @@ impl Credentials {
             .iter()
             .map(|(name, secret)| header(name, secret))
             .collect::<Result<Headers, _>>()?;
-        // Old ones too: an answer to an earlier call may still hold them.
+        // This includes old credentials: the answer to an earlier call may still contain them.
         known.secrets.extend(texts.into_iter().map(|(_, s)| s));
         let surplus = known.secrets.len().saturating_sub(32);
         known.secrets.drain(..surplus);
@@ -124,7 +124,7 @@ impl Credentials {
         Ok(headers)
     }
 
-    /// Forgets credentials that the server does not take. True where others may be had.
+    /// Discards credentials that the server refuses. Returns true if there may be others.
     pub async fn renew(&self) -> bool {
         if !self.auth.can_change() {
             return false;

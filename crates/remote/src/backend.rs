@@ -7,7 +7,7 @@ use warpcc_cache::{Digest, Key};
 
 use crate::error::RemoteError;
 
-/// Where the bytes of a blob to be uploaded are.
+/// The place of the bytes of a blob that is to be uploaded.
 #[derive(Clone, Debug)]
 pub enum UploadSource {
     /// Here.
@@ -16,32 +16,33 @@ pub enum UploadSource {
     File(PathBuf),
 }
 
-/// One server. Deadlines are the implementation's own: every call ends.
+/// One server. Each implementation has deadlines, so every call ends.
 ///
 /// Implementations verify every digest of what they fetch ([`RemoteError::WrongBytes`]), keep credentials out of
 /// faults, and never retry longer than their deadline.
 pub trait Backend {
-    /// The result under `key`; nothing where there is none.
+    /// The result under `key`; `None` if there is none.
     fn result(
         &self,
         key: &Key,
     ) -> impl Future<Output = Result<Option<ActionResult>, RemoteError>> + Send;
 
-    /// Puts `result` under `key`, in place of what is there. The blobs it names must be there already: some servers
-    /// check.
+    /// Stores `result` under `key`, in place of an older one. The server must have the blobs that it names already:
+    /// some servers check.
     fn put_result(
         &self,
         key: &Key,
         result: &ActionResult,
     ) -> impl Future<Output = Result<(), RemoteError>> + Send;
 
-    /// Those of `digests` that the server does not hold.
+    /// Those of `digests` whose blobs the server does not have.
     fn missing(
         &self,
         digests: &[Digest],
     ) -> impl Future<Output = Result<Vec<Digest>, RemoteError>> + Send;
 
-    /// Small blobs, in as few calls as the server takes. In the order asked for; nothing for one that it does not hold.
+    /// Fetches small blobs, in as few calls as the server allows. The result has the order of the request, and `None`
+    /// for a blob that the server does not have.
     fn read_small(
         &self,
         digests: &[Digest],
@@ -61,7 +62,7 @@ pub trait Backend {
         blobs: &[(Digest, UploadSource)],
     ) -> impl Future<Output = Result<(), RemoteError>> + Send;
 
-    /// Whether the server will soon forget what is under `key`, if nobody uploads it again.
+    /// Whether the server will soon lose the result under `key`, unless it is uploaded again.
     fn is_aging(&self, _key: &Key) -> bool {
         false
     }

@@ -1,6 +1,7 @@
-//! The layers of shared caches as one [`Upstream`]: asked on a miss, given new results. No error fails a build.
+//! The layers of shared caches as one [`Upstream`]: they are asked after a miss, and get new results. No error fails a
+//! build.
 //!
-//! Nothing is made before it is needed: a call that hits on disk has no runtime, no TLS and no client.
+//! Everything is created when it is first needed: a call that hits on disk creates no runtime, no TLS and no client.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -33,7 +34,7 @@ pub struct CacheLayers<'a> {
     time_budget: TimeBudget,
 }
 
-/// The client of a server, and whose records are taken from it.
+/// The client of a server, and the keys whose records are accepted from it.
 struct Client {
     backend: AnyBackend,
     trust: Trust,
@@ -44,7 +45,7 @@ struct Server {
     client: OnceLock<Option<Arc<Client>>>,
     /// It failed during this call.
     off: AtomicBool,
-    /// It did its part during this call, and whatever was noted against it is gone.
+    /// It has worked during this call, and its circuit breaker is closed.
     well: AtomicBool,
 }
 
@@ -68,18 +69,18 @@ impl<'a> CacheLayers<'a> {
         }
     }
 
-    /// The same for a process that asks again and again, as long as it lives.
+    /// The same for a process that runs on and asks again and again.
     pub fn for_long_process(mut self) -> Self {
         self.time_budget = TimeBudget::per_question();
         self
     }
 
-    /// Whether something was noted to be uploaded, also where it came from a server behind others.
+    /// Whether there is something to upload. This includes results that came from a farther server.
     pub fn has_noted(&self) -> bool {
         self.noted.load(Ordering::Relaxed)
     }
 
-    /// Tells what an uploader, which has no terminal, has found out.
+    /// Prints the warnings of an uploader, which has no terminal.
     fn warn_of_paused_uploads(&self) {
         for server in &self.servers {
             if let Some(why) = self.breakers.unreported(&server.layer) {
@@ -93,7 +94,7 @@ impl<'a> CacheLayers<'a> {
     fn runtime(&self) -> Option<&Runtime> {
         self.runtime
             .get_or_init(|| {
-                // One thread that waits for the network; the work is done on those of the callers.
+                // One thread waits for the network. The work is done on the callers' threads.
                 let built = tokio::runtime::Builder::new_multi_thread()
                     .worker_threads(1)
                     .thread_name("warpcc-remote")
@@ -142,7 +143,7 @@ impl<'a> CacheLayers<'a> {
         }
     }
 
-    /// Asks one server for one key. None where it is not to be asked, or fails.
+    /// Asks one server for one key. Returns `None` if the server is paused or fails.
     async fn ask(
         &self,
         server: &Server,
@@ -173,7 +174,7 @@ impl<'a> CacheLayers<'a> {
         let fetching = transfer::fetch(peer, store, wanted, turns);
         match self.time_budget.within(&shown, fetching).await {
             Ok(fetched) => {
-                // Not where another question of this call has just failed.
+                // It is not asked if another request of this call has just failed.
                 let failed = server.off.load(Ordering::Relaxed);
                 if !failed && !server.well.swap(true, Ordering::Relaxed) {
                     self.breakers.reset(&server.layer, Direction::Reading);
@@ -212,7 +213,7 @@ impl<'a> CacheLayers<'a> {
                 ]);
                 Some(fetched)
             }
-            // A fault of our own disk is no reason to pause a server.
+            // An error of our own disk is no reason to pause a server.
             Err(fault @ RemoteError::Local { .. }) => {
                 store.count(&[("remote.errors", 1)]);
                 if !server.off.swap(true, Ordering::Relaxed) {
@@ -258,7 +259,7 @@ impl Upstream for CacheLayers<'_> {
                     .pause(&server.layer, Direction::Reading)
                     .is_none()
         };
-        // The store is where fetched results go. Without a server to ask there is no runtime either.
+        // Fetched results go into the store. If no server is to be asked, no runtime is started.
         if store.options().readonly || !self.servers.iter().any(asks) {
             return false;
         }
@@ -273,7 +274,7 @@ impl Upstream for CacheLayers<'_> {
                 found.contains(&true)
             })
         };
-        // Hundreds of crates lie below this. A mistake in one of them must not end a build.
+        // This uses hundreds of crates. A bug in one of them must not end a build.
         std::panic::catch_unwind(std::panic::AssertUnwindSafe(asking)).unwrap_or_else(|_| {
             for server in &self.servers {
                 server.off.store(true, Ordering::Relaxed);

@@ -1,7 +1,7 @@
-//! Every request ends: a deadline for the answer, and for bytes as many seconds as a slow line takes.
+//! Deadlines, so that every request ends: one for the answer, and for the bytes as many seconds as a slow line takes.
 //!
-//! What goes up has a length that we know. What comes down has one that somebody claims, so there only bytes that have
-//! come earn time ([`Pace`]).
+//! An upload has a known length. The length of a download is only claimed, so there only bytes that have come earn time
+//! ([`Pace`]).
 
 use std::time::Duration;
 
@@ -9,14 +9,14 @@ use tokio::time::Instant;
 
 use crate::error::RemoteError;
 
-/// A line that carries less than this a second is no gain over compiling.
+/// On a line that carries less than this per second, compiling is not slower.
 const SLOWEST_BYTES: u64 = 1 << 20;
 
 /// The same for what comes down, packed as it travels.
 const SLOWEST_PACKED: u64 = 256 << 10;
 /// Longest transfer.
 const LONGEST: Duration = Duration::from_secs(600);
-/// Practically for ever, and still a time that can be added to a clock.
+/// So long that it never ends, and short enough to be added to a clock.
 const FOREVER: Duration = Duration::from_secs(10 * 365 * 86_400);
 
 /// A transfer to us: each piece comes within an answer's time of the one before, all of them come at least as fast as a slow
@@ -34,7 +34,7 @@ impl Pace {
         Self::at_least(answer, SLOWEST_PACKED)
     }
 
-    /// The same on a line that carries `slowest` bytes a second.
+    /// The same for a line that carries `slowest` bytes per second.
     pub fn at_least(answer: Duration, slowest: u64) -> Self {
         Self {
             began: Instant::now(),
@@ -64,7 +64,7 @@ impl Pace {
         done.map_err(|_| self.began.elapsed())
     }
 
-    /// The same for work that fails with a fault of `server`'s.
+    /// The same for work whose error is one of `server`.
     ///
     /// # Errors
     /// Its own, or [`RemoteError::TooSlow`].

@@ -47,8 +47,7 @@ impl<W: Write> Download<W> {
 
     /// The next bytes.
     ///
-    /// # Errors
-    /// More than the blob has, or a file that cannot be written.
+    /// # Errors There are more bytes than the blob has, or the file cannot be written.
     pub fn take(&mut self, piece: &[u8]) -> Result<(), RemoteError> {
         let written = match &mut self.decoding {
             Decoding::Plain(checked) => checked.write_all(piece),
@@ -99,17 +98,17 @@ impl<W: Write> Download<W> {
     }
 }
 
-/// A decoder that takes no more memory than packers at usual levels ask for: 8 MiB, which RFC 8878 recommends.
+/// A decoder that uses no more memory than the usual levels of zstd need: 8 MiB, as RFC 8878 recommends.
 pub fn unpacker<W: Write>(out: W) -> io::Result<zstd::stream::write::Decoder<'static, W>> {
     let mut decoder = zstd::stream::write::Decoder::new(out)?;
     decoder.window_log_max(WIDEST_WINDOW)?;
     Ok(decoder)
 }
 
-/// The logarithm of the most bytes that a zstd frame may have us look back.
+/// The logarithm of the largest window that a zstd frame may use.
 pub const WIDEST_WINDOW: u32 = 23;
 
-/// Hashes what goes through, and stops behind the last byte that there may be.
+/// Hashes the bytes that pass through, and fails if there are more than the blob has.
 struct Checked<W> {
     out: W,
     digesting: Digesting,
@@ -136,7 +135,7 @@ impl<W: Write> Write for Checked<W> {
     }
 }
 
-/// A new file for a blob: gone again unless it is kept.
+/// A new file for a blob. It is removed again unless it is kept.
 pub struct NewFile {
     out: BufWriter<File>,
     path: PathBuf,
@@ -176,7 +175,7 @@ impl NewFile {
 impl Drop for NewFile {
     fn drop(&mut self) {
         if !self.kept {
-            // What cannot be removed is swept with the store's other temporary files.
+            // A file that cannot be removed is removed later, with the store's other temporary files.
             drop(std::fs::remove_file(&self.path));
         }
     }

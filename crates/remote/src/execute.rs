@@ -26,13 +26,13 @@ use crate::grpc::{Failure, Grpc, from_wire};
 use action::prepare;
 pub use warpcc_remote_client::transfer_stats::TransferStats;
 
-/// Outputs up to here are read many at a time.
+/// Outputs up to this size are fetched many at a time.
 const SMALL: u64 = 1 << 20;
 
 /// Larger blobs, such as the toolchain's files, are uploaded by one caller while the others wait.
 const LARGE: u64 = 1 << 20;
 
-/// Interval of looking whether the result is still wanted.
+/// How often it is checked whether the result is still wanted.
 const POLL: Duration = Duration::from_millis(20);
 
 /// Transfers of one command so far, also of one that fails.
@@ -75,8 +75,7 @@ impl Cluster {
     /// Executes `command` on a worker with `properties`, which are those that the cluster was configured for, and puts
     /// what it writes into `folder`, which is there and empty. Nothing when `cancelled` said meanwhile that nobody wants it. Several threads may call.
     ///
-    /// # Errors
-    /// Whatever makes it better to run the command here.
+    /// # Errors Any problem for which the command should run on this machine instead.
     pub fn run(
         &self,
         command: &Command,
@@ -197,7 +196,7 @@ impl Cluster {
         Ok(lacking.cloned().collect())
     }
 
-    /// Fetches what the command wrote. False where the server has lost some of it.
+    /// Fetches the command's outputs. Returns false if the server has lost one of them.
     async fn fetch(
         &self,
         command: &Command,
@@ -240,7 +239,7 @@ impl Cluster {
             wanted.extend(digest.filter(|digest| digest.size <= SMALL));
             files.push(digest);
         }
-        // Before anything is fetched: it says how much that is.
+        // It is checked before anything is fetched, because it says how much that is.
         let all = wanted.iter().chain(files.iter().flatten());
         let fits = |digest: &Digest| digest.size <= foreign::LARGEST_PART;
         let said = streams.iter().filter_map(|(_, digest)| *digest);

@@ -1,7 +1,7 @@
 //! A Remote Execution API server as a shared cache: its content-addressed store and its action cache.
 //!
-//! Every call has a deadline, and one that refuses our credentials is made once more with new ones, where there may be
-//! any. `blobs` many small ones at a time, `stream` one of any size in pieces, `results` what is under a key.
+//! Every call has a deadline. If the server refuses our credentials, the call is made once more with new ones, if there
+//! may be any. `blobs` many small ones at a time, `stream` one of any size in pieces, `results` what is under a key.
 
 mod blobs;
 pub mod capabilities;
@@ -33,7 +33,7 @@ pub use warpcc_remote_client::{Address, NotAnAddress};
 use wire::digest_of;
 pub(crate) use wire::{from_wire, to_wire};
 
-/// No answer is larger: batches are cut to fit, and streams come in pieces.
+/// The largest answer: batches are cut to fit, and streams come in pieces.
 pub(crate) const LONGEST_MESSAGE: usize = 16 << 20;
 
 /// The name of the metadata by which servers tell clients apart.
@@ -46,7 +46,7 @@ pub struct Deadlines {
     pub connect: Duration,
     /// For an answer, and for each piece of a stream.
     pub call: Duration,
-    /// The least that a stream must move, in bytes a second; this limits its whole time.
+    /// The slowest rate of a stream, in bytes per second. This limits its total time.
     pub slowest: u64,
 }
 
@@ -84,7 +84,7 @@ struct Server {
 }
 
 impl Grpc {
-    /// Prepares to speak with the server; nothing is sent yet.
+    /// Prepares a client. Nothing is sent yet.
     ///
     /// # Errors
     /// A certificate or key that cannot be read or used.
@@ -151,7 +151,7 @@ impl Grpc {
                 .await;
             match answer {
                 Ok(answer) => Capabilities::read(&answer).map_err(|why| self.answered(why)),
-                // A cache alone need not have the service.
+                // A server that is only a cache need not have the service.
                 Err(failure) if failure.code() == Some(Code::Unimplemented) => {
                     Ok(Capabilities::unknown())
                 }
@@ -181,7 +181,7 @@ impl Grpc {
     }
 
     pub(crate) async fn channel(&self) -> Channel {
-        // It connects with the first call, and again when the connection is lost.
+        // It connects at the first call, and again after the connection was lost.
         let connect = async || self.0.endpoint.connect_lazy();
         self.0.channel.get_or_init(connect).await.clone()
     }
@@ -196,7 +196,7 @@ impl Grpc {
         added.map_err(Failure::Credentials)
     }
 
-    /// Whether a call that failed so may succeed with new credentials.
+    /// Whether a call with this error may succeed with new credentials.
     pub(crate) async fn renews(&self, failure: &Failure) -> bool {
         failure.code() == Some(Code::Unauthenticated) && self.0.credentials.renew().await
     }

@@ -46,7 +46,7 @@ impl Http {
             let password = base.password().unwrap_or_default();
             (decoded(base.username()), decoded(password))
         });
-        // They go into a header, not into a line that servers log. A URL with a host takes both.
+        // They go into a header, because servers log the URL. A URL with a host accepts both.
         let _ = base.set_username("");
         let _ = base.set_password(None);
         if !base.path().ends_with('/') {
@@ -67,7 +67,7 @@ impl Http {
     /// # Errors
     /// As all requests.
     pub async fn describe(&self) -> Result<String, RemoteError> {
-        // A blob that is nowhere: what counts is that there is an answer.
+        // The blob does not exist: it only matters that there is an answer.
         let probe = self.address("cas", &"0".repeat(64))?;
         let response = self.within(0, self.send(Method::HEAD, probe, None)).await?;
         let name = response.headers().get(reqwest::header::SERVER);
@@ -153,7 +153,7 @@ impl Http {
         }
     }
 
-    /// `work`, ended when it takes longer than an answer and `bytes` may.
+    /// Runs `work`, and ends it if it takes longer than an answer and `bytes` may take.
     async fn within<T>(
         &self,
         bytes: u64,
@@ -163,7 +163,7 @@ impl Http {
     }
 
     async fn broken(&self, error: reqwest::Error) -> RemoteError {
-        // The address may hold credentials, and is known.
+        // The address is left out: it may contain credentials, and the user knows it.
         let error = error.without_url();
         let mut why = error.to_string();
         let mut cause: Option<&dyn std::error::Error> = std::error::Error::source(&error);
@@ -301,7 +301,7 @@ impl PerBlob for Http {
     }
 }
 
-/// A client with the layer's deadline for connections, certificates and nothing that waits for ever.
+/// A client with the layer's certificates and its deadline for connections. No call of it waits for ever.
 ///
 /// # Errors
 /// A certificate that cannot be read.
@@ -320,7 +320,7 @@ pub fn client(layer: &Layer) -> Result<reqwest::Client, RemoteError> {
     })
 }
 
-/// A part of a URL out of the form it has in a URL.
+/// Decodes a part of a URL.
 pub fn decoded(text: &str) -> String {
     percent_encoding::percent_decode_str(text)
         .decode_utf8_lossy()

@@ -26,7 +26,7 @@ use crate::error::RemoteError;
 
 const SECRET: &str = "warpcc-secret-ed25519:";
 const PUBLIC: &str = "warpcc-public-ed25519:";
-/// Bytes of a public key, and of the secret that one is made from.
+/// The length of a public key, and of the secret from which it is made.
 pub const KEY_BYTES: usize = 32;
 /// Longest file or output with keys, in bytes.
 const LONGEST: u64 = 1 << 20;
@@ -46,8 +46,7 @@ pub struct TrustedKeys {
 impl TrustedKeys {
     /// Reads a list: keys and files with commas or white space between.
     ///
-    /// # Errors
-    /// A file that cannot be read, a word that is no key.
+    /// # Errors A file cannot be read, or a word is not a key.
     pub fn read(list: &str) -> Result<Self, RemoteError> {
         let mut keys = Self::default();
         for word in list.split([',', ' ', '\t', '\n']).filter(|w| !w.is_empty()) {
@@ -86,7 +85,7 @@ impl TrustedKeys {
         self.trusted.contains(key) && !self.is_revoked(key)
     }
 
-    /// Whether `key` is revoked, which wins over any trust.
+    /// Whether `key` is revoked. This overrides any trust.
     pub fn is_revoked(&self, key: &PublicKey) -> bool {
         self.revoked.contains(key)
     }
@@ -134,8 +133,7 @@ impl std::fmt::Debug for Signer {
 impl Signer {
     /// The key at `origin`.
     ///
-    /// # Errors
-    /// It cannot be read, or is not one. Names where it should be, never what is there.
+    /// # Errors It cannot be read, or is not a key. The error names the place, never the content.
     pub async fn load(origin: &SigningKey) -> Result<Self, RemoteError> {
         let mut warning = None;
         let (place, text) = match origin {
@@ -187,8 +185,7 @@ impl Signer {
 
 /// A new pair of keys called `name`.
 ///
-/// # Errors
-/// The name cannot stand in a key, or the system has no random bytes.
+/// # Errors A key cannot have this name, or the system has no random bytes.
 pub fn generate(name: &str) -> Result<NewKeys, String> {
     let may_be_in_name = |c: char| c.is_ascii_alphanumeric() || "._-@".contains(c);
     if name.is_empty() || name.len() > 64 || !name.chars().all(may_be_in_name) {
@@ -216,7 +213,7 @@ fn read_file(path: &Path) -> Result<String, String> {
     read.map_err(unreadable).map(|_| text)
 }
 
-/// What the command prints, without its messages: they may hold the key.
+/// The standard output of the command. Its messages are not shown, because they may contain the key.
 async fn run(command: &str) -> Result<String, String> {
     let printing = async {
         let mut child = tokio::process::Command::new("/bin/sh")

@@ -1,4 +1,4 @@
-//! The same results, elsewhere: shared caches behind one trait, and Remote Execution clusters. The only crate with async.
+//! Shared caches behind one trait, and Remote Execution clusters. This is the only crate with async.
 //!
 //! What a shared cache holds is the Remote Execution API's: blobs by their SHA-256 digest, and under a key an
 //! `ActionResult` that names blobs. Every kind of server holds these two; [`backend::Backend`] is what one must do.

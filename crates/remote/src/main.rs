@@ -1,5 +1,5 @@
-//! The program `warpcc-remote`: speaks with shared caches and clusters for one warpcc, which starts it and asks through its
-//! standard input, a socket. It ends when the program that started it does.
+//! The program `warpcc-remote`: asks shared caches and clusters for one warpcc. That warpcc starts it, and sends
+//! requests through a socket, which is its standard input. It ends when the program that started it ends.
 
 mod serve;
 

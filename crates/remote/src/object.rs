@@ -1,8 +1,8 @@
 //! Object stores, redis, memcached, WebDAV, GitHub's cache and file shares, through OpenDAL: `ac/<key>` holds a serialized
 //! `ActionResult`, `cas/<sha256>` a blob as a zstd frame.
 //!
-//! No protocol says how bytes are kept there, so they are always packed. Credentials are the service's usual ones (its
-//! variables, files and instance metadata), read by OpenDAL, or the URL's.
+//! No protocol defines how bytes are stored there, so they are always compressed. Credentials are the service's usual
+//! ones (its variables, files and instance metadata), read by OpenDAL, or the URL's.
 
 mod operator;
 mod webdav;
@@ -41,15 +41,14 @@ pub struct Object {
     answer: Duration,
     /// Texts that no message may contain.
     secrets: Vec<String>,
-    /// Where the server has folders that must be there before a file is.
+    /// The folders, if the server needs them before a file is written.
     folders: Option<webdav::Folders>,
 }
 
 impl Object {
     /// Does not reach out yet.
     ///
-    /// # Errors
-    /// A parameter of the URL that makes no sense to the service, a folder that cannot be made.
+    /// # Errors A parameter of the URL is not one of the service's, or a folder cannot be made.
     pub fn new(layer: &Layer) -> Result<Self, RemoteError> {
         let Some(Scheme::Object(service)) = layer.scheme() else {
             return Err(RemoteError::Answer {
@@ -57,7 +56,7 @@ impl Object {
                 why: "its URL names no object store".to_owned(),
             });
         };
-        // OpenDAL makes a client of its own before it gets ours.
+        // OpenDAL creates a client of its own before it gets ours.
         tls::choose_provider();
         let secrets = secrets(layer);
         let operator =
@@ -114,7 +113,7 @@ impl Object {
         );
         match error.kind() {
             ErrorKind::PermissionDenied => RemoteError::Refused { server, why },
-            // What a connection that breaks is to OpenDAL.
+            // The error that OpenDAL reports for a broken connection.
             ErrorKind::Unexpected if error.is_temporary() => {
                 RemoteError::Unreachable { server, why }
             }
@@ -130,7 +129,7 @@ impl Object {
         }
     }
 
-    /// Hands on what is at `path`, piece by piece. False where nothing is.
+    /// Passes on the bytes at `path`, piece by piece. Returns false if there is nothing.
     async fn read(
         &self,
         path: &str,

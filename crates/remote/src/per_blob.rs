@@ -1,4 +1,4 @@
-//! Servers that take and give one blob a call: several calls at once make of that what [`Backend`] asks for.
+//! Servers with one blob per call: several calls at the same time implement [`Backend`] for them.
 
 use std::io::Write;
 use std::path::Path;
@@ -11,10 +11,10 @@ use crate::backend::{Backend, UploadSource};
 use crate::download::NewFile;
 use crate::error::RemoteError;
 
-/// Calls at a time, for one that asks for several blobs.
+/// The number of calls at a time for one request of several blobs.
 const AT_ONCE: usize = 16;
 
-/// A server that knows one blob a call. What holds for a [`Backend`] holds here.
+/// A server with one blob per call. The rules for a [`Backend`] apply here too.
 pub trait PerBlob: Sync {
     /// The result under `key`; nothing where there is none.
     fn get_result(
@@ -32,7 +32,7 @@ pub trait PerBlob: Sync {
     /// Whether it holds the blob.
     fn has_blob(&self, digest: &Digest) -> impl Future<Output = Result<bool, RemoteError>> + Send;
 
-    /// The blob into `out`. False where it is not there.
+    /// Fetches the blob into `out`. Returns false if there is none.
     fn get_blob(
         &self,
         digest: &Digest,

@@ -1,4 +1,4 @@
-//! Whether a server answers, what it says it is, how long a request takes, and whether it takes what is given to it.
+//! Finds out whether a server answers, its name, how long a request takes, and whether it accepts uploads.
 
 use std::time::{Duration, Instant};
 
@@ -13,10 +13,10 @@ use crate::signature::Trust;
 
 pub use warpcc_remote_client::ping::{Answer, WriteTest};
 
-/// Written to see whether a server takes it. Always the same, so that it is there once where it cannot be removed.
+/// The blob that is written as a test. It is always the same, so that there is only one if it cannot be removed.
 const PROBE: &[u8] = b"warpcc remote ping\n";
 
-/// Asks the server of `layer`, for no longer than `limit` in all.
+/// Tests the server of `layer`, within `limit` in total.
 ///
 /// # Errors
 /// It does not answer, or refuses; or there is no runtime to ask with.
@@ -72,7 +72,7 @@ async fn ask(layer: &Layer) -> Result<Answer, RemoteError> {
 /// Writes a blob and a result as an upload does, and removes both where the protocol can. Gives a warning about the signing
 /// key.
 async fn write(backend: &AnyBackend, trust: &Trust) -> Result<Option<String>, RemoteError> {
-    // Without the key that signs nothing would be uploaded.
+    // Without the signing key nothing would be uploaded.
     let signer = trust.signer().await?;
     let warning = signer.and_then(|signer| signer.warning.clone());
     if let AnyBackend::Github(github) = backend {

@@ -1,4 +1,4 @@
-//! The record under a key at a server: read, checked for its signature, unpacked.
+//! Reads the record under a key from a server, checks its signature and unpacks it.
 
 use warpcc_cache::{Key, RECORD_VERSION, RecordError, Variant};
 
@@ -7,7 +7,7 @@ use crate::backend::Backend;
 use crate::error::RemoteError;
 use crate::signature::{Parts, Rejection, Trust};
 
-/// A server with its trust: whose records are taken, and which key signs ours.
+/// A server, with the keys whose records are accepted from it and the key that signs ours.
 pub struct Peer<'a, B> {
     /// The client.
     pub backend: &'a B,
@@ -20,7 +20,7 @@ pub struct Peer<'a, B> {
 }
 
 impl RemoteRecord {
-    /// Whether a newer warpcc wrote it: it stays, for those who read both.
+    /// Whether a newer warpcc wrote it. It is then not replaced, because newer programs read it.
     pub fn is_newer(&self) -> bool {
         self.other_version
             .is_some_and(|version| version > RECORD_VERSION)
@@ -72,7 +72,7 @@ impl<B: Backend> Peer<'_, B> {
         let (variants, rejection) = match self.trust.check(&parts, key).await {
             Ok(()) => match action_result::variants(parts.frame, key) {
                 Ok(variants) => (variants, None),
-                // No fault of the server: another warpcc uses it too.
+                // This is no error of the server: another version of warpcc uses it too.
                 Err(RecordError::Version(version)) => {
                     other_version = Some(version);
                     (Vec::new(), None)
@@ -106,7 +106,7 @@ impl<B: Backend> Peer<'_, B> {
                 let read = self.backend.read_small(&[digest]).await?;
                 Ok(read.into_iter().next().flatten())
             }
-            // Another program's, or an executed action's.
+            // It is of another program, or of an executed action.
             RecordLocation::Absent => Ok(None),
         }
     }

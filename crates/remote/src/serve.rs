@@ -1,4 +1,4 @@
-//! Does what one warpcc asks, each question on a thread of its own, until it asks no more.
+//! Answers the requests of one warpcc, each on a thread of its own, until there are no more.
 
 use std::collections::BTreeMap;
 use std::io::BufReader;
@@ -22,7 +22,7 @@ use warpcc_remote_client::protocol::{
 use warpcc_remote_client::sent::{CommandSent, StoreSent};
 use warpcc_remote_client::{read_frame, write_frame};
 
-/// The asker's judgement of a result takes it no longer.
+/// How long the asking program may take to accept or refuse a result.
 const JUDGES_WITHIN: Duration = Duration::from_secs(60);
 
 /// The work for a question, on its own thread.
@@ -35,9 +35,9 @@ struct Service {
     layers: Vec<Layer>,
     shared: OnceLock<CacheLayers<'static>>,
     cluster: OnceLock<Result<Cluster, RemoteError>>,
-    /// Where the asker's judgement of a result goes, by the question's number.
+    /// The receivers of the asking program's decisions about results, by the request's number.
     judged: Mutex<BTreeMap<u64, Sender<Option<Outcome>>>>,
-    /// Set when nobody wants the answer to a question any more.
+    /// Set when the answer to a request is not wanted any more.
     cancelled: Mutex<BTreeMap<u64, Arc<AtomicBool>>>,
 }
 
@@ -86,12 +86,12 @@ pub fn serve(asker: UnixStream) -> ExitCode {
     while let Ok(question) = read_frame::<Question>(&mut from, None) {
         service.take(question);
     }
-    // The program that asked has ended, so nothing that is under way is needed.
+    // The program that asked has ended, so no running request is needed.
     std::process::exit(0)
 }
 
 impl Service {
-    /// Waits as long as the asker is stopped. One that is gone is no reason to stay.
+    /// Waits while the asking program is stopped. If it has ended, this program ends too.
     fn say(&self, reply: &Reply) {
         if write_frame(&mut *lock(&self.to), reply).is_err() {
             std::process::exit(1);
@@ -148,7 +148,7 @@ impl Service {
         };
         let all = Arc::clone(self);
         let started = thread::Builder::new().spawn(move || {
-            // Hundreds of crates lie below this. Without an answer somebody would wait.
+            // This uses hundreds of crates. After a panic in one of them the asking program would wait for an answer.
             let done = std::panic::AssertUnwindSafe(|| work(&all));
             match std::panic::catch_unwind(done) {
                 Ok(body) => all.reply(id, body),
@@ -156,7 +156,7 @@ impl Service {
             }
         });
         if started.is_err() {
-            // The asker notices our end, and goes on without us.
+            // The asking program notices that this one has ended, and goes on without it.
             std::process::exit(1);
         }
     }
@@ -188,7 +188,7 @@ impl Service {
         };
         let (judge, judged) = channel();
         lock(&self.judged).insert(id, judge);
-        // One judgement at a time: what is judged is no question of its own.
+        // One decision at a time, because a decision has no request number of its own.
         let judged = Mutex::new(judged);
         let vet = |index: usize, outcome: &mut Outcome| {
             let judged = lock(&judged);

@@ -1,6 +1,7 @@
-//! The shared caches of a program that runs on: as [`CacheLayers`], and what is new is uploaded beside the program's own work.
+//! The shared caches of a program that keeps running: like [`CacheLayers`], and new results are uploaded while the
+//! program works.
 //!
-//! For libraries in programs of others. A call of warpcc ends too soon for uploads of its own, and starts a process for them.
+//! It is for libraries in other programs. A call of warpcc ends too soon to upload, and starts a process for that.
 
 use std::ffi::OsString;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
@@ -12,12 +13,12 @@ use crate::settings::Access;
 use crate::upload::{self, UploadMode, UploadReport};
 use crate::{CacheLayers, Layer, config_file};
 
-/// Longest run of one uploader. The rest waits for the next one.
+/// The longest run of one uploader. The next one uploads the rest.
 const AT_MOST: Duration = Duration::from_secs(300);
 /// Practically for ever, and still a time that can be added to a clock.
 const FOREVER: Duration = Duration::from_secs(10 * 365 * 86_400);
 
-/// CacheLayers caches, near to far, behind one disk store. Cheap to clone; any thread may use it.
+/// Shared caches, near to far, behind one disk store. It is cheap to clone, and any thread may use it.
 #[derive(Clone)]
 pub struct SharedCache(Arc<Inner>);
 
@@ -26,7 +27,7 @@ struct Inner {
     /// The source of uploads.
     store: DiskStore,
     shared: CacheLayers<'static>,
-    /// Warnings that nobody has asked for yet.
+    /// Warnings that were not taken yet.
     warnings: Arc<Mutex<Vec<String>>>,
     /// A child that was forked has none of the threads.
     process: u32,
@@ -37,7 +38,7 @@ struct Inner {
 #[derive(Default)]
 struct Uploader {
     running: bool,
-    /// Something was noted since it last looked.
+    /// Something was added to the queue since its last look.
     asked: bool,
 }
 
@@ -112,7 +113,7 @@ impl SharedCache {
             .collect()
     }
 
-    /// Waits at most so long for an upload that is under way. True if none is now.
+    /// Waits for a running upload, at most for this time. Returns true if none is running now.
     pub fn settle(&self, limit: Duration) -> bool {
         let until = Instant::now() + limit.min(FOREVER);
         let mut uploader = lock(&self.0.uploader);
@@ -150,7 +151,7 @@ impl SharedCache {
             .name("warpcc-upload".to_owned())
             .spawn(move || {
                 let work = std::panic::AssertUnwindSafe(|| shared.upload());
-                // Hundreds of crates lie below. A mistake in one of them must not leave others waiting.
+                // This uses hundreds of crates. A bug in one of them must not leave other threads waiting.
                 drop(std::panic::catch_unwind(work));
                 lock(&shared.uploader).running = false;
                 shared.ended.notify_all();
@@ -173,7 +174,7 @@ impl Inner {
             };
             let mut uploader = lock(&self.uploader);
             if stuck || !uploader.asked {
-                // Under the lock, so that what is noted next starts another.
+                // This happens under the lock, so that the next new result starts another uploader.
                 uploader.running = false;
                 return;
             }

@@ -1,4 +1,4 @@
-//! Signed records: whose results are taken from a shared cache. See `docs/design/signatures.md`.
+//! Signed records: decides which results are accepted from a shared cache. See `docs/design/signatures.md`.
 //!
 //! ```text
 //! "WCCREM01" frame                               unsigned
@@ -21,14 +21,14 @@ pub const SIGNED: &[u8] = b"WCCREM02";
 const DOMAIN: &[u8] = b"warpcc shared cache record, signature 1\0";
 const SIGNATURE_BYTES: usize = 64;
 
-/// Why a record is not taken, though it may be sound.
+/// Why an intact record is not accepted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rejection {
     /// It has no signature.
     Unsigned,
     /// Its key is not trusted, or is revoked.
     Foreign,
-    /// The signature is not one of this record under this key.
+    /// The signature is not valid for this record under this key.
     BadSignature,
 }
 
@@ -53,7 +53,7 @@ pub struct Parts<'r> {
 }
 
 impl<'r> Parts<'r> {
-    /// Nothing where the bytes are not a packed record.
+    /// `None` if the bytes are not a packed record.
     pub fn split(packed: &'r [u8]) -> Option<Self> {
         if let Some(frame) = packed.strip_prefix(UNSIGNED) {
             let signature = None;
@@ -75,7 +75,7 @@ impl<'r> Parts<'r> {
     }
 }
 
-/// Whose records are taken from one shared cache, and which key signs ours.
+/// The keys whose records are accepted from one shared cache, and the key that signs ours.
 pub struct Trust {
     settings: Signatures,
     keys: TrustedKeys,
@@ -83,10 +83,9 @@ pub struct Trust {
 }
 
 impl Trust {
-    /// As the settings say. Reads the trusted keys, not the signing key.
+    /// Reads the trusted keys that the settings name. The signing key is not read yet.
     ///
-    /// # Errors
-    /// A file that cannot be read, a word that is no key: then nothing is trusted.
+    /// # Errors A file cannot be read, or a word is not a key. Nothing is trusted then.
     pub fn new(settings: &Signatures) -> Result<Self, RemoteError> {
         let list = settings.trusted_keys.as_deref();
         let list = list.filter(|_| settings.are_demanded());
@@ -136,7 +135,7 @@ impl Trust {
         verified.map_err(|_| Rejection::BadSignature)
     }
 
-    /// Our own key is trusted without being in the list. It is only looked for if nobody else is.
+    /// Our own key is trusted although it is not in the list. It is checked only if no key in the list fits.
     async fn is_ours(&self, public: &PublicKey) -> bool {
         let signer = self.signer().await;
         signer.is_ok_and(|signer| signer.is_some_and(|signer| signer.public == *public))

@@ -1,4 +1,5 @@
-//! The time that a call may wait for shared caches in all: a server that is always just fast enough must not hold it for ever.
+//! The total time that a call may wait for shared caches: a server that is always just fast enough must not delay it
+//! without end.
 
 use std::sync::Mutex;
 use std::sync::PoisonError;
@@ -6,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use crate::error::RemoteError;
 
-/// A call waits no longer, and no question takes longer.
+/// The longest total wait of a call, and the longest request.
 const MOST: Duration = Duration::from_secs(600);
 
 /// The time that is left.
@@ -15,19 +16,19 @@ pub struct TimeBudget {
 }
 
 impl TimeBudget {
-    /// For one call: what is waited for each of its questions counts, of several at a time each.
+    /// For one call: the waits for all requests are added up, also if several run at the same time.
     pub fn per_call() -> Self {
         Self {
             left: Some(Mutex::new(MOST)),
         }
     }
 
-    /// For a process that asks as long as it lives: each question alone.
+    /// For a process that keeps asking: each request has its own limit.
     pub fn per_question() -> Self {
         Self { left: None }
     }
 
-    /// Runs `work` as long as there is patience.
+    /// Runs `work` as long as there is time left.
     ///
     /// # Errors
     /// Its own, or [`RemoteError::TooSlow`].

@@ -10,9 +10,9 @@ use rustls::{ClientConfig, RootCertStore};
 use crate::auth::Auth;
 use crate::error::RemoteError;
 
-/// Names the library that does the arithmetic, for clients that are made without [`config`].
+/// Sets the cryptographic library for clients that are created without [`config`].
 pub fn choose_provider() {
-    // A second time is refused, and the first one was ours.
+    // A second call fails, but the first one was ours.
     let _ = rustls::crypto::ring::default_provider().install_default();
 }
 

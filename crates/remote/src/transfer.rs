@@ -1,4 +1,5 @@
-//! One result between the disk store and one server: fetched and proved, or merged with what is there and put.
+//! Moves one result between the disk store and one server: fetches and verifies it, or merges it with the server's and
+//! uploads it.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -15,7 +16,7 @@ use crate::error::RemoteError;
 use crate::remote_record::Peer;
 use crate::signature::Rejection;
 
-/// Blobs up to this size come together and through memory.
+/// Blobs up to this size are fetched together, and through memory.
 const SMALL: u64 = 1 << 20;
 /// Blobs on their way up are held in memory as far as they are small; this many bytes of them at a time.
 const HELD: u64 = 16 << 20;
@@ -23,15 +24,15 @@ const HELD: u64 = 16 << 20;
 /// The outcome of a request for a result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fetched {
-    /// It is in the disk store now, after so many bytes.
+    /// It is in the disk store now; the number of bytes that were transferred.
     Stored(u64),
-    /// There is no result of a run that saw what is here; so many bytes said so.
+    /// There is no result that is valid here; the number of bytes that were transferred.
     Miss(u64),
-    /// There is one that no run of ours can have left, or that is larger than what is taken.
+    /// There is one that no run of warpcc can have made, or that is too large.
     Refused(u64),
-    /// There is one, without a signature of a trusted key.
+    /// There is one, but without a signature of a trusted key.
     Rejected(Rejection, u64),
-    /// There is one, in records of a version that is not read.
+    /// There is one, but of a version that is not read.
     OtherVersion(u64),
 }
 
@@ -40,7 +41,7 @@ pub enum Fetched {
 pub struct Turns<'a> {
     /// Held while blobs of one of them come.
     pub one_at_a_time: &'a Mutex<()>,
-    /// The server failed at one of them: the rest are not wanted any more.
+    /// The server failed for one of them, so the others are not fetched any more.
     pub failed: &'a AtomicBool,
 }
 
@@ -77,7 +78,7 @@ pub async fn fetch(
         return Ok(Fetched::Miss(bytes));
     }
     for mut variant in found.variants {
-        // Before a file is compared and a blob fetched.
+        // This comes before a file is compared or a blob is fetched.
         let brings = size(variant.outcome.outputs.iter().map(|output| output.digest));
         compared = compared.saturating_add(variant.manifest.bytes_read());
         if !vet(&mut variant.outcome) || brings > room || compared > foreign::MOST_COMPARED {
@@ -98,7 +99,7 @@ pub async fn fetch(
         }
         bytes += size(wanted.iter().copied());
         if peer.untrusted {
-            // Before the result is there, so that no upload can miss it.
+            // This comes before the result is stored, so that no upload can miss the mark.
             warpcc_cache::mark_untrusted(store.root()).map_err(|error| RemoteError::Local {
                 path: store.root().display().to_string(),
                 why: format!("cannot be marked as untrusted: {error}"),
@@ -122,7 +123,7 @@ fn size(digests: impl Iterator<Item = Digest>) -> u64 {
         .fold(0, u64::saturating_add)
 }
 
-/// Puts blobs into `store`. False where the server has not got them all.
+/// Puts blobs into `store`. Returns false if the server does not have all of them.
 async fn download_blobs(
     peer: Peer<'_, impl Backend>,
     store: &DiskStore,
@@ -153,7 +154,7 @@ async fn download_blobs(
     Ok(true)
 }
 
-/// The store computes the digest of what it takes: the one asked for, whatever the backend has checked.
+/// The store computes the digest of the bytes. It must be the requested one, whatever the backend has checked.
 fn verify_digest(
     asked: &Digest,
     stored: Result<Digest, StoreError>,
@@ -172,13 +173,13 @@ fn verify_digest(
 /// The outcome of an upload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pushed {
-    /// The server has it now, after so many bytes.
+    /// The server has it now; the number of bytes that were transferred.
     Put(u64),
-    /// It had it before, or the store has it no more.
+    /// The server had it before, or the store does not have it any more.
     Unchanged,
 }
 
-/// Gives the server what `store` remembers under `key`, beside what it has already.
+/// Uploads what `store` has under `key`, merged with what the server has.
 ///
 /// # Errors
 /// As [`fetch`].
@@ -190,7 +191,7 @@ pub async fn push(
 ) -> Result<Pushed, RemoteError> {
     let backend = peer.backend;
     let ours = store.remembered(level, key);
-    // Looked for after the result was read: it is set before one is stored.
+    // The mark is checked after the result is read, because it is set before a result is stored.
     let may_go = peer.untrusted || !warpcc_cache::is_untrusted(store.root());
     if ours.is_empty() || !may_go {
         return Ok(Pushed::Unchanged);
@@ -199,7 +200,7 @@ pub async fn push(
     let blobs: BTreeSet<Digest> = ours.iter().flat_map(digests).collect();
     let blobs: Vec<Digest> = blobs.into_iter().collect();
     let missing = backend.missing(&blobs).await?;
-    // The blobs of a result may be evicted on one side or the other.
+    // The blobs of a result may have been evicted from the store or from the server.
     let whole = |v: &Variant| digests(v).all(|d| !missing.contains(&d) || store.has(&d));
     let mut merged: Vec<Variant> = ours.iter().filter(|v| whole(v)).cloned().collect();
     let needed: BTreeSet<Digest> = merged.iter().flat_map(digests).collect();
@@ -276,7 +277,7 @@ fn digests(variant: &Variant) -> impl Iterator<Item = Digest> + '_ {
     variant.outcome.outputs.iter().map(|output| output.digest)
 }
 
-/// Sends blobs of the store; gives how many bytes.
+/// Sends blobs of the store. Returns the number of bytes.
 async fn upload(
     backend: &impl Backend,
     store: &DiskStore,
@@ -330,7 +331,7 @@ fn store_error(error: &StoreError) -> RemoteError {
     }
 }
 
-/// A name for a file on its way through, which goes when the transfer is over.
+/// The name of a temporary file, which is removed when the transfer is over.
 struct TemporaryFile(PathBuf);
 
 impl TemporaryFile {
@@ -342,9 +343,9 @@ impl TemporaryFile {
             why: error.to_string(),
         })?;
         let (process, number) = (std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
-        // The store sweeps old files of this name, should we be killed.
+        // If this process is killed, the store later removes files with such a name.
         let path = folder.join(format!(".warpcc-remote-{process}-{number}"));
-        // Of a process that had our number and was killed.
+        // It is of a process that had our number and was killed.
         drop(std::fs::remove_file(&path));
         Ok(Self(path))
     }

@@ -1,4 +1,4 @@
-//! The uploader: a process of its own that gives servers what waits in the queue, and ends.
+//! The uploader: a process that uploads what is in the queue, and ends.
 
 use std::time::{Duration, Instant};
 
@@ -16,17 +16,17 @@ use crate::upload_queue::{QueuedUpload, UploadQueue};
 
 pub use warpcc_remote_client::upload::{UploadMode, UploadReport, waiting};
 
-/// Results on their way to one server at a time.
+/// The number of results that are uploaded to one server at a time.
 const AT_ONCE: usize = 8;
 
 /// How long after an upload we look whether it is still there, and as much again by chance: longer than another uploader
 /// takes between reading what is there and putting its own, which is a round trip.
 const SETTLE: Duration = Duration::from_millis(80);
 
-/// Times that a replaced result is uploaded again.
+/// How often a replaced result is uploaded again.
 const AGAIN: u32 = 3;
 
-/// Uploads what waits for `layers`, for at most `limit`. Server by server, so that a slow one comes last only if it is.
+/// Uploads what waits for `layers`, for at most `limit`, one server after the other.
 ///
 /// # Errors
 /// No runtime.
@@ -84,7 +84,7 @@ async fn upload_to_layer(
         }
         let Some(lock) = queue.lock(layer) else {
             if mode == UploadMode::Background {
-                // That one looks once more when it is done.
+                // The other uploader looks once more when it is done.
                 break;
             }
             tokio::time::sleep(Duration::from_millis(50)).await;
@@ -95,7 +95,7 @@ async fn upload_to_layer(
         let done = tokio::time::timeout(left, work).await;
         drop(lock);
         match done {
-            // More may have come before the lock was free.
+            // More results may have been added before the lock was free.
             Ok(Ok(())) => breakers.reset(layer, Direction::Writing),
             Ok(Err(fault)) => {
                 store.count(&[("remote.errors", 1)]);
@@ -164,7 +164,7 @@ async fn upload_queued(
     while let Some((entry, pushed)) = all.next().await {
         match pushed {
             Ok(pushed) => done.push((entry, pushed)),
-            // What the store has lost nobody can upload.
+            // A result that the store has lost cannot be uploaded.
             Err(RemoteError::Local { .. }) => {
                 store.count(&[("remote.errors", 1)]);
                 queue.remove(layer, &entry);

@@ -10,7 +10,7 @@ pub struct Address {
     pub tls: bool,
     /// `host:port`.
     pub authority: String,
-    /// The instance, empty where the server has but one.
+    /// The instance; empty if the server has only one.
     pub instance: String,
 }
 
@@ -20,7 +20,7 @@ pub enum NotAnAddress {
     /// Another scheme, or none.
     #[error("the address must be grpc://HOST:PORT[/INSTANCE] or grpcs://HOST:PORT[/INSTANCE]")]
     Scheme,
-    /// The place for secrets is elsewhere, and the address stands in messages.
+    /// Secrets have a setting of their own, and messages show the address.
     #[error("the address has a user name or password: give it as a header or token instead")]
     Credentials,
     /// No host, or a port that is no number.

@@ -10,12 +10,12 @@ use std::path::PathBuf;
 pub struct Secret(String);
 
 impl Secret {
-    /// Hides `text`. White space around it, such as the end of a file's line, is no part of it.
+    /// Hides `text`. White space around it, such as a line end, is removed.
     pub fn new(text: &str) -> Self {
         Self(text.trim().to_owned())
     }
 
-    /// The text, for a server: it stands in no message.
+    /// The text, for a server. No message may contain it.
     pub fn reveal(&self) -> &str {
         &self.0
     }
@@ -32,11 +32,11 @@ impl fmt::Debug for Secret {
 pub enum Origin {
     /// Here, from a variable.
     Given(Secret),
-    /// In this file, read again when the server does not take it any more.
+    /// It is in this file, which is read again when the server refuses the token.
     File(PathBuf),
 }
 
-/// Everything a server may want to know of us.
+/// The credentials for a server.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Auth {
     /// Sent as `authorization: Bearer …`.

@@ -1,11 +1,11 @@
-//! A circuit breaker for each server and direction: after a fault nobody asks the server for a while. The state is a small file
-//! in the cache's folder, so that every process knows what one has found out.
+//! A circuit breaker for each server and direction: after an error, no process asks the server for a while. The state
+//! is a small file in the cache's folder, which all processes read.
 //!
 //! ```text
 //! remote-v1/<server>.<direction>    "<until, seconds since 1970> <failures> <reported 0|1> <why>\n"
 //! ```
 //!
-//! The files are advice: one that cannot be read or written means that a server is asked once more.
+//! The files are only hints: if one cannot be read or written, a server is asked once more.
 
 use std::fs;
 use std::io::Write;
@@ -56,7 +56,7 @@ impl CircuitBreakers {
             .filter(|known| known.until > now())
     }
 
-    /// Notes a fault. True if nobody has warned of it yet, and the caller, who `reports`, should.
+    /// Notes an error. Returns true if the caller should warn of it: it `reports`, and no process has warned yet.
     pub fn trip(&self, layer: &Layer, direction: Direction, why: &str, reports: bool) -> bool {
         let before = self.read(layer, direction);
         if before.as_ref().is_some_and(|known| known.until > now()) {
@@ -124,7 +124,7 @@ impl CircuitBreakers {
             reported: words.next()? == "1",
             why: words.next()?.to_owned(),
         };
-        // A clock that was set back must not keep a server out for years.
+        // If the clock was set back, a server must not be paused for years.
         let sane = now() + 2 * LONGEST_RETRY_AFTER.max(layer.retry_after).as_secs() + 2;
         (known.until <= sane).then_some(known)
     }

@@ -53,8 +53,7 @@ fn text_of(value: &DeValue<'_>) -> Option<String> {
 
 /// The layer of one table.
 ///
-/// # Errors
-/// It has no `url`, or as [`Layer::parse`].
+/// # Errors It has no `url`, or an error of [`Layer::parse`].
 pub fn layer(
     table: &[(String, String)],
     variable: &dyn Fn(&str) -> Option<String>,
@@ -75,8 +74,7 @@ pub fn layer(
 
 /// The layers of texts, each with layers near to far. `none` is no cache, so that a variable can turn off what a file says.
 ///
-/// # Errors
-/// As [`Layer::parse`], of the first that is wrong.
+/// # Errors The error of [`Layer::parse`] for the first layer that is wrong.
 pub fn parse_all<'t>(
     texts: impl IntoIterator<Item = &'t str>,
     variable: &dyn Fn(&str) -> Option<String>,
@@ -138,7 +136,7 @@ pub fn layers(environment: &dyn Fn(&str) -> Option<OsString>) -> Result<Vec<Laye
     Ok(layers)
 }
 
-/// What a settings file says of shared caches.
+/// The shared caches in a settings file.
 #[derive(Default)]
 struct InFile {
     layers: Vec<Layer>,
@@ -148,12 +146,12 @@ struct InFile {
 }
 
 fn in_file(path: &Path, variable: &dyn Fn(&str) -> Option<String>) -> Result<InFile, String> {
-    // One that is not there says nothing; one that should be is warpcc's own to complain about.
+    // A missing file has no settings. If it should exist, warpcc itself reports that.
     let Ok(file) = std::fs::read_to_string(path) else {
         return Ok(InFile::default());
     };
     let at = |problem: &str| format!("{}: {problem}", path.display());
-    // The parser's words may quote what stands there.
+    // The parser's message may quote the file's content.
     let table = DeTable::parse(&file).map_err(|_| at("it is not valid TOML"))?;
     let find = |name: &str| table.get_ref().get(name).map(|value| value.get_ref());
     let layers = match find("remote") {
@@ -187,7 +185,7 @@ fn in_file(path: &Path, variable: &dyn Fn(&str) -> Option<String>) -> Result<InF
     };
     let readonly = readonly.ok_or_else(|| at("remote_readonly must be true or false"))?;
     let signatures = signatures::VARIABLES.into_iter().filter_map(|variable| {
-        // In the file it is called as the variable is, in small letters.
+        // In the file it has the variable's name in lower case.
         let name = variable.trim_start_matches("WARPCC_").to_lowercase();
         let text = match find(&name)? {
             DeValue::Array(items) => {

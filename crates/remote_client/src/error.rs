@@ -1,4 +1,4 @@
-//! Errors of servers. Never an error of the build: a miss, a count, and one warning.
+//! Errors of servers. They never fail a build: each is a miss, a count, and one warning.
 
 use serde::{Deserialize, Serialize};
 use warpcc_cache::Digest;
@@ -30,7 +30,7 @@ pub enum RemoteError {
         /// Its words.
         why: String,
     },
-    /// It answered with an error, or with what the protocol does not allow.
+    /// It answered with an error, or with something that the protocol does not allow.
     #[error("{server} answered: {}", single_line(why))]
     Answer {
         /// The server, without credentials.

@@ -1,4 +1,4 @@
-//! Messages as they travel: a length of four bytes, least first, and so many bytes. Knows no message.
+//! The framing of messages: a length of four bytes, least first, and that many bytes. It does not know the messages.
 
 use std::io::{self, Read, Write};
 
@@ -11,7 +11,7 @@ const LONGEST: usize = 256 << 20;
 /// Why there is no message.
 #[derive(Debug, thiserror::Error)]
 pub enum FrameError {
-    /// The other side has ended, between two messages.
+    /// The other side ended between two messages.
     #[error("the other side has closed the connection")]
     Ended,
     /// Reading or writing failed, or ended within a message.
@@ -24,8 +24,7 @@ pub enum FrameError {
 
 /// Sends a message, in one write where the system takes it.
 ///
-/// # Errors
-/// The other side is gone, or does not take it.
+/// # Errors The other side has ended, or does not read.
 pub fn write_frame(to: &mut impl Write, message: &impl Serialize) -> Result<(), FrameError> {
     let mut bytes = postcard::to_extend(message, vec![0; 4]).map_err(|_| FrameError::Malformed)?;
     let length = bytes.len() - 4;
@@ -61,7 +60,7 @@ pub fn read_frame<T: DeserializeOwned>(
     if length > most.unwrap_or(LONGEST).min(LONGEST) {
         return Err(FrameError::Malformed);
     }
-    // As bytes come, not as they are announced.
+    // Memory is allocated as bytes arrive, not for the announced length.
     let mut bytes = Vec::new();
     from.take(length as u64).read_to_end(&mut bytes)?;
     if bytes.len() != length {

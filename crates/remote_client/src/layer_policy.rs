@@ -1,4 +1,4 @@
-//! What follows for each shared cache from the settings of signatures: which is read-only, and which is untrusted.
+//! Applies the settings of signatures to each shared cache: decides which is read-only, and which is untrusted.
 
 use crate::settings::{Access, Layer};
 use crate::signatures::Signatures;

@@ -1,7 +1,7 @@
 //! The part of shared caches and clusters that needs no network: their settings, circuit breakers and upload queue; and the client
 //! of the program `warpcc-remote`, which has the network.
 //!
-//! warpcc itself links this crate and no client of any server: what every call of nvcc pays for stays small.
+//! warpcc itself links this crate and no client of a server, so that the program that every call starts stays small.
 
 pub mod address;
 pub mod auth;

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 /// The answer of a server.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Answer {
-    /// Its name and capabilities, in its own words.
+    /// Its name and capabilities, as it reports them.
     pub says: String,
     /// Time until the answer: connection, handshake and look-up.
     pub first: Duration,

@@ -1,4 +1,4 @@
-//! The protocol between warpcc and `warpcc-remote`: the messages, and which programs may talk.
+//! The protocol between warpcc and `warpcc-remote`: the messages, and the check that both programs belong together.
 //!
 //! ```text
 //! each side:     identity                       a text of at most 256 bytes; of one build, or neither goes on
@@ -6,8 +6,8 @@
 //! warpcc-remote: Reply*                         one of [`Reply::Alive`] each second, whatever else it does
 //! ```
 //!
-//! Each is a [frame](crate::read_frame): a length and so many bytes, a message in postcard's form. Both programs belong to one build,
-//! so no message has a version of its own; [`identity`] has that of all.
+//! Each is a [frame](crate::read_frame): a length and that many bytes, a message in postcard's format. Both programs
+//! belong to one build, so the messages have no versions; [`identity`] identifies the build.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ use crate::sent::{AuthSent, CommandSent, LayerSent, PlaceSent, StoreSent};
 use crate::transfer_stats::TransferStats;
 use crate::upload::{UploadMode, UploadReport};
 
-/// Interval of the messages by which `warpcc-remote` says that it is alive.
+/// How often `warpcc-remote` sends a message that it is alive.
 pub const BEAT: Duration = Duration::from_secs(1);
 
 /// Longest identity, in bytes.
@@ -37,7 +37,7 @@ pub fn identity() -> String {
 
 const FINGERPRINT: u64 = fingerprint(include_bytes!("protocol.rs"));
 
-/// FNV-1a: no secret, and nobody is to be kept from making two that are equal.
+/// FNV-1a: it need not be secure, because nobody gains by making two equal ones.
 const fn fingerprint(text: &[u8]) -> u64 {
     let mut hash = 0xcbf2_9ce4_8422_2325_u64;
     let mut at = 0;
@@ -57,7 +57,7 @@ pub struct Opening {
     pub store: Option<StoreSent>,
     /// The time that may be spent waiting for them.
     pub time_budget: TimeBudgetSent,
-    /// The cluster's address, and who we are to it.
+    /// The cluster's address, and the credentials for it.
     pub cluster: Option<(String, AuthSent)>,
     /// The guards that a test has switched off; without debug assertions none.
     pub switched_off: String,
@@ -66,10 +66,10 @@ pub struct Opening {
 /// The time that may be spent waiting for shared caches.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum TimeBudgetSent {
-    /// For all questions together: a call of nvcc ends.
+    /// For all requests together, as for one call of nvcc.
     #[default]
     PerCall,
-    /// For each question: the program asks as long as it lives.
+    /// For each request, as for a program that keeps asking.
     PerQuestion,
 }
 
@@ -84,7 +84,7 @@ pub struct WantedSent {
     pub at: PlaceSent,
 }
 
-/// From warpcc. `id` is the asker's, and stands in every reply to it.
+/// A message from warpcc. `id` is chosen by warpcc, and is in every reply to it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub enum Question {
     /// Bring what others know into the store.
@@ -137,7 +137,7 @@ pub enum Question {
         /// What the keys are called.
         name: String,
     },
-    /// Nobody wants what was asked for under this number.
+    /// The answer to the request with this number is not wanted any more.
     Cancel {
         /// That of the [`Question::Execute`].
         id: u64,

@@ -1,8 +1,9 @@
 //! The program `warpcc-remote`, which has the network: started when a server is first needed, asked by any thread, and
 //! waited for by none without an end.
 //!
-//! It stands beside warpcc, has the user's environment and folder, and one end of a pair of sockets as its standard input.
-//! It ends when the other end is closed, which the kernel does whatever becomes of us. `listener` hears it.
+//! It is in the same folder as warpcc. It has the user's environment and directory, and one end of a pair of sockets as
+//! its standard input. It ends when the other end is closed, which the kernel does when this process ends for any
+//! reason. `listener` reads its messages.
 
 mod listener;
 mod mutex;
@@ -35,10 +36,11 @@ pub const NAME: &str = "warpcc-remote";
 /// Its own patience with servers is 600 seconds for all questions of a call.
 const FETCH: Duration = Duration::from_secs(660);
 
-/// Beyond the time that it was given itself.
+/// In addition to the time that it was given itself.
 const MORE: Duration = Duration::from_secs(10);
 
-/// Practically for ever: a command on a cluster takes as long as it takes, and a waiting thread can be stopped.
+/// So long that it never ends: the length of a command on a cluster is not limited, and a waiting thread can be
+/// stopped.
 const FOREVER: Duration = Duration::from_secs(365 * 86_400);
 
 /// The program, running or not.
@@ -60,7 +62,7 @@ impl RemoteProgram {
         }
     }
 
-    /// Whether it can be started and is of our build.
+    /// Whether it can be started and is from the same build.
     ///
     /// # Errors
     /// Why not.
@@ -177,8 +179,7 @@ impl RemoteProgram {
     /// Has `command` run on the cluster of the opening, which is `server`, by a worker with `properties`, and what it writes
     /// put into `folder`, which is there and empty. Nothing when `unwanted` said meanwhile that nobody wants it.
     ///
-    /// # Errors
-    /// Whatever makes it better to run the command here.
+    /// # Errors Any problem for which the command should run on this machine instead.
     pub fn execute(
         &self,
         server: &str,
@@ -207,7 +208,7 @@ impl RemoteProgram {
             if !cancelled && unwanted() {
                 cancelled = true;
                 let id = asked.id;
-                // Where it is not taken, it is gone, which the next look sees.
+                // If the program does not read it, it has ended, which the next look notices.
                 drop(asked.say(&Question::Cancel { id }));
             }
         };
@@ -220,7 +221,7 @@ impl RemoteProgram {
         let Some(done) = done? else {
             return Ok(None);
         };
-        // It says which are there, neither where nor how many there may be.
+        // Its reply says which outputs exist. It does not decide their places or their number.
         let is_written = |at: &usize| done.written.get(*at).is_some_and(|written| *written);
         let place = |at: usize| {
             Some(at)

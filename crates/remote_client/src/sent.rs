@@ -1,6 +1,7 @@
-//! Settings, places and commands in the form in which they are sent to `warpcc-remote`.
+//! Settings, directories and commands in the form in which they are sent to `warpcc-remote`.
 //!
-//! Credentials among them go to this one program, which ends with its asker, over a pair of sockets that nobody else has.
+//! They include credentials. These go only to this one program, which ends with the program that asked, through a pair
+//! of sockets that no other process has.
 
 use std::ffi::OsString;
 use std::path::PathBuf;

@@ -1,12 +1,12 @@
-//! Where the shared caches are and how they are to be used: text in, [`Layer`]s out.
+//! Parses the settings of shared caches: text in, [`Layer`]s out.
 //!
 //! ```text
 //! WARPCC_REMOTE = layer (white space layer)*        near to far
 //! layer         = url ('|' name ['=' value])*
 //! ```
 //!
-//! The names after a URL are those of the settings file's tables, with `-` or `_`; the separator is ccache's. Knows no
-//! environment and no file: the caller reads them and passes what they say.
+//! The names after a URL are those of the settings file's tables, with `-` or `_`; the separator is ccache's. It reads
+//! no environment and no file: the caller does, and passes the texts.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -22,7 +22,7 @@ use crate::signatures::{Signatures, UNSET_VARIABLE};
 pub const CONNECT: Duration = Duration::from_secs(2);
 /// Deadline of an answer, and of a small blob.
 pub const ANSWER: Duration = Duration::from_secs(5);
-/// First pause of a server that failed. Doubled each time, up to [`LONGEST_RETRY_AFTER`].
+/// The first pause of a server that failed. It is doubled each time, up to [`LONGEST_RETRY_AFTER`].
 pub const RETRY_AFTER: Duration = Duration::from_secs(60);
 /// Longest pause.
 pub const LONGEST_RETRY_AFTER: Duration = Duration::from_secs(900);
@@ -30,7 +30,7 @@ pub const LONGEST_RETRY_AFTER: Duration = Duration::from_secs(900);
 /// Which way results may go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
-    /// Results are taken from it and given to it.
+    /// Results are downloaded from it and uploaded to it.
     ReadWrite,
     /// Results are taken from it.
     ReadOnly,
@@ -56,7 +56,7 @@ pub struct Layer {
     pub untrusted: bool,
 }
 
-/// An error in a layer's text. Has no credentials in it.
+/// An error in a layer's text. It contains no credentials.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{at} {problem}")]
 pub struct LayerError {
@@ -101,8 +101,7 @@ const SCHEMES: [(&str, Scheme); 16] = [
 impl Layer {
     /// Reads `url|name=value|…`. `variable` gives an environment variable's value.
     ///
-    /// # Errors
-    /// A URL that is none, a kind of server or a name that is unknown, a value that makes no sense.
+    /// # Errors The URL is invalid, the kind of server or a name is unknown, or a value is invalid.
     pub fn parse(
         text: &str,
         variable: &dyn Fn(&str) -> Option<String>,
@@ -151,7 +150,7 @@ impl Layer {
         Ok(layer)
     }
 
-    /// Adds what a runner of GitHub's tells its actions about the cache service.
+    /// Adds what GitHub's runner tells its actions about the cache service.
     fn complete(&mut self, variable: &dyn Fn(&str) -> Option<String>) {
         if self.scheme() != Some(Scheme::Github) {
             return;
@@ -166,7 +165,7 @@ impl Layer {
         self.auth.token = token.map(|token| Origin::Given(Secret::new(&token)));
     }
 
-    /// Whether what a job has for it goes up in few pieces when the job ends, not beside the build.
+    /// Whether a job's results are uploaded in a few pieces at the end of the job, and not during the build.
     pub fn uploads_at_end(&self) -> bool {
         self.scheme() == Some(Scheme::Github)
     }
@@ -318,7 +317,7 @@ pub fn layers(
 
 fn redacted(url: &Url) -> String {
     let mut url = url.clone();
-    // A URL that can have neither has neither.
+    // If a URL cannot have them, there is nothing to remove.
     let _ = url.set_username("");
     let _ = url.set_password(None);
     url.set_query(None);
@@ -326,7 +325,8 @@ fn redacted(url: &Url) -> String {
     url.to_string()
 }
 
-/// A text that should hold URLs, without what could be a credential: for messages about texts that are none.
+/// Removes everything that could be a credential from a text that should contain URLs. This is for messages about
+/// invalid texts.
 pub fn redacted_text(text: &str) -> String {
     let one = |word: &str| {
         let url = word.split('|').next().unwrap_or_default();

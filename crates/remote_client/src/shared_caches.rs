@@ -1,5 +1,5 @@
-//! The shared caches behind the disk store, for programs that link no network: asked through `warpcc-remote` on a miss. New
-//! results go into the upload queue. No error fails a build.
+//! The shared caches behind the disk store, for programs that link no network code. They are asked through
+//! `warpcc-remote` after a miss. New results go into the upload queue. No error fails a build.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -56,7 +56,7 @@ impl SharedCaches {
             .any(|layer| uploads(layer) && waits(layer))
     }
 
-    /// Without the program no server can be asked: all are paused, so that a build warns once.
+    /// Without the program no server can be asked. All are paused, so that a build warns only once.
     fn pause_all(&self, gone: &ProgramError) {
         let why = gone.to_string();
         let mut first = false;

@@ -105,7 +105,7 @@ impl Signatures {
         Ok(())
     }
 
-    /// What these leave open is as in `others`.
+    /// Settings that are not set here are taken from `others`.
     pub fn or(self, others: Self) -> Self {
         Self {
             signing_key: self.signing_key.or(others.signing_key),

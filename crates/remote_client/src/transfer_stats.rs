@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
-/// A transfer is timed from here: of smaller ones the way is most.
+/// Transfers of at least this size are timed. In smaller ones most of the time is latency.
 const MUCH: u64 = 256 << 10;
 
 /// Bytes of blobs, and how long they took.
@@ -29,7 +29,7 @@ impl TransferStats {
         }
     }
 
-    /// Together with what another command moved.
+    /// Adds the transfers of another command.
     pub fn add(&mut self, other: &Self) {
         self.sent += other.sent;
         self.received += other.received;

@@ -25,7 +25,7 @@ pub struct UploadReport {
 }
 
 impl UploadReport {
-    /// Together with what was done for another folder at the same server.
+    /// Adds the uploads of another folder to the same server.
     pub fn add(&mut self, other: Self) {
         self.uploaded += other.uploaded;
         self.bytes += other.bytes;
@@ -47,9 +47,9 @@ impl UploadReport {
 /// The mode of an upload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum UploadMode {
-    /// Beside a build: leaves out a paused server, and what another uploader is at.
+    /// During a build: leaves out paused servers, and those that another uploader serves.
     Background,
-    /// Because somebody waits for it: asks every server, and waits for other uploaders.
+    /// For a user who waits: asks every server, and waits for other uploaders.
     Asked,
 }
 

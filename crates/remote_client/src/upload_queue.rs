@@ -5,7 +5,7 @@
 //! uploads-v1/<server>.lock              held by the one uploader of this server; dies with it
 //! ```
 //!
-//! The result itself is in the disk store: where it is evicted first, there is nothing left to upload.
+//! The result itself is in the disk store. If it is evicted before the upload, there is nothing to upload.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -44,7 +44,7 @@ impl UploadQueue {
         }
     }
 
-    /// Notes that `layer` is to have what is under `key`.
+    /// Notes that what is under `key` is to be uploaded to `layer`.
     ///
     /// # Errors
     /// The folder cannot be written.
@@ -146,7 +146,7 @@ fn parse(name: &str) -> Option<(Level, Key)> {
         "kernels" => Level::Kernels,
         _ => return None,
     };
-    // A key's text is a digest's without its length.
+    // A key's text is like a digest's, without the length.
     let digest: warpcc_cache::Digest = format!("{hex}/0").parse().ok()?;
     Some((level, Key(digest.hash)))
 }
@@ -181,7 +181,7 @@ mod tests {
         assert!(queue.lock(&layer).is_none());
         drop(held);
         assert!(queue.lock(&layer).is_some());
-        // A newer result came while the old one was on its way.
+        // A newer result was stored while the old one was uploaded.
         queue.add(&layer, Level::Steps, &key).expect("add");
         queue.remove(&layer, &waiting[0]);
         assert!(queue.has_entries(&layer));

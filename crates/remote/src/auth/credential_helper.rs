@@ -42,9 +42,8 @@ impl<'a> Helper<'a> {
 
     /// Asks for the headers of calls to `uri`.
     ///
-    /// # Errors
-    /// It cannot be started, fails, takes too long, or says what is not an answer. What it says on standard error is
-    /// not repeated: it may hold what it was asked for.
+    /// # Errors It cannot be started, fails, takes too long, or prints something that is no answer. Its standard error
+    /// is not shown, because it may contain the credentials.
     pub async fn ask(&self, uri: &str) -> Result<Said, CredentialError> {
         let fault = |why: String| CredentialError::Helper {
             program: self.program.display().to_string(),
@@ -67,7 +66,7 @@ impl<'a> Helper<'a> {
             .spawn()
             .map_err(|e| format!("cannot be started: {e}"))?;
         if let Some(mut stdin) = child.stdin.take() {
-            // One that does not read its question may still answer.
+            // A helper that does not read the request may still answer.
             let _ = stdin
                 .write_all(json!({ "uri": uri }).to_string().as_bytes())
                 .await;

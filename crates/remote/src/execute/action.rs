@@ -17,7 +17,7 @@ pub struct Prepared {
     pub blobs: Vec<(Digest, UploadSource)>,
 }
 
-/// Packs `command` for workers with `properties`; nothing where its input tree is invalid.
+/// Packs `command` for workers with `properties`. Returns `None` if its input tree is invalid.
 pub fn prepare(command: &Command, properties: &[(String, String)]) -> Option<Prepared> {
     let leaves: Vec<Leaf> = command
         .inputs

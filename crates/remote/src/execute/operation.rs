@@ -1,4 +1,4 @@
-//! One action on its way: `Execute`, its stream, `WaitExecution` when the stream breaks, and its end by us.
+//! Runs one action: `Execute`, its stream, `WaitExecution` if the stream breaks, and a cancellation by us.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -38,7 +38,7 @@ impl Running {
     }
 }
 
-/// Whether the server may mean that it lacks a blob: each server has its own way to say so.
+/// Whether the status may mean that the server lacks a blob. Each server reports this in its own way.
 pub fn may_mean_missing(code: Code) -> bool {
     matches!(
         code,
@@ -75,7 +75,7 @@ async fn follow_to_the_end(
         inline_stderr: true,
         ..re::ExecuteRequest::default()
     };
-    // Some servers answer the call itself only when they have something to say.
+    // Some servers answer the call only when there is a first message.
     let first = server.call(LONGEST, &body, |channel, mut request| async move {
         request.metadata_mut().remove("grpc-timeout");
         let mut client = ExecutionClient::new(channel).max_decoding_message_size(LONGEST_MESSAGE);

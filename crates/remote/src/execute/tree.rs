@@ -24,7 +24,7 @@ pub struct Leaf {
 pub struct Tree {
     /// The root's digest.
     pub root: Digest,
-    /// Every folder, encoded; equal ones once.
+    /// Every folder, encoded. Equal folders occur once.
     pub folders: BTreeMap<Digest, Vec<u8>>,
 }
 
@@ -35,7 +35,7 @@ struct Folder<'a> {
 }
 
 impl Tree {
-    /// Of `leaves`; nothing where a path is not one, is there twice, or is a file and a folder.
+    /// The tree of `leaves`. `None` if a path is invalid, occurs twice, or is both a file and a folder.
     pub fn new(leaves: &[Leaf]) -> Option<Self> {
         let mut root = Folder::default();
         for leaf in leaves {

@@ -13,11 +13,11 @@ use crate::action_result;
 use crate::backend::UploadSource;
 use crate::error::RemoteError;
 
-/// A bundle that has so many bytes is given away, and another one begun.
+/// A bundle with this many bytes is uploaded, and a new one is begun.
 const FULL: u64 = 256 << 20;
-/// zstd's level: packed once, fetched often.
+/// zstd's level. Blobs are packed once and fetched often.
 const LEVEL: i32 = 3;
-/// A file of an uploader that is older is nobody's.
+/// If an uploader's file is older than this, the uploader has ended.
 const ABANDONED: Duration = Duration::from_secs(3600);
 
 /// The bundle.
@@ -167,7 +167,7 @@ impl Archive {
             .file
             .seek(SeekFrom::Start(end))
             .and_then(|_| self.file.write_all(&packed))
-            // Of an index that was written before under another number.
+            // It is of an index that was written before, under another number.
             .and_then(|()| self.file.set_len(end + packed.len() as u64))
             .and_then(|()| self.file.seek(SeekFrom::Start(0)))
             .and_then(|_| self.file.write_all(&beginning.bytes()));
@@ -183,7 +183,7 @@ impl Drop for Archive {
     }
 }
 
-/// Removes what uploaders left that were killed.
+/// Removes the files of uploaders that were killed.
 fn sweep(folder: &Path) {
     for file in std::fs::read_dir(folder).into_iter().flatten().flatten() {
         let is_new = file.file_name().to_string_lossy().starts_with("new-");

@@ -20,9 +20,10 @@ const MOST_BUNDLES: usize = 4 * WINDOW as usize;
 const MOST_ROWS: usize = 400_000;
 /// Largest index.
 pub const LARGEST: usize = 12 + 8 * MOST_BUNDLES + ROW * MOST_ROWS;
-/// Bundles that are read, counted from the newest.
+/// The number of bundles that are read, counted from the newest.
 pub const WINDOW: u32 = 32;
-/// From this age on what is used goes into a new bundle too, before its own falls out of the window.
+/// Results of bundles of this age go into a new bundle when they are used, before their own bundle is too old to be
+/// read.
 const AGING: u32 = WINDOW / 2;
 
 /// A bundle: its number, and by chance a second one. Branches number their bundles alike, and see those of the main branch.
@@ -101,7 +102,7 @@ impl Index {
         None
     }
 
-    /// Whether what is in `bundle` will soon be read no more.
+    /// Whether `bundle` will soon be too old to be read.
     pub fn is_aging(&self, bundle: Bundle) -> bool {
         bundle.number().saturating_add(AGING) <= self.newest()
     }
@@ -111,8 +112,8 @@ impl Index {
         self.rows.chunks_exact(ROW).filter_map(decode)
     }
 
-    /// Several as one. Of two places the newer one counts, of two as new the first; bundles before the window are forgotten, and so is, from the
-    /// oldest on, what is more than an index may have.
+    /// Merges several indexes. Of two places of one result the newer one counts, or the first if they are of the same
+    /// age. Bundles that are too old are left out. If there are too many rows, the oldest are left out.
     pub fn merged<'i>(indexes: impl IntoIterator<Item = &'i Index>) -> Index {
         let mut places: BTreeMap<Name, Place> = BTreeMap::new();
         let mut known = BTreeSet::new();
@@ -157,7 +158,7 @@ impl Index {
         bytes
     }
 
-    /// The index that these bytes are; none where they are none.
+    /// Decodes an index; `None` if the bytes are not an index.
     pub fn read(bytes: &[u8]) -> Option<Index> {
         let rest = bytes.strip_prefix(MAGIC)?;
         let (count, rest) = rest.split_first_chunk::<4>()?;
@@ -278,7 +279,7 @@ mod tests {
         let good = index(3, &[1, 5]).bytes();
         for length in 0..good.len() {
             let cut = Index::read(&good[..length]);
-            // Without one of its rows it is an index of fewer.
+            // Without one of its rows it would be a valid index with fewer rows.
             assert!(
                 cut.is_none() || (good.len() - length).is_multiple_of(ROW),
                 "{length}"

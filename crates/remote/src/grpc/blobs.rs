@@ -16,17 +16,17 @@ use super::{Failure, Grpc, LONGEST_MESSAGE};
 use crate::backend::UploadSource;
 use crate::error::RemoteError;
 
-/// The room that a digest and its status take in a message, besides a blob's bytes.
+/// The space that a digest and its status take in a message, in addition to the blob's bytes.
 const AROUND: u64 = 256;
 
 /// Messages in flight at a time.
 const AT_ONCE: usize = 4;
 
-/// A digest in a question takes 74 bytes: 740 KB.
+/// A digest in a request takes 74 bytes, so this is 740 KB.
 const DIGESTS_IN_A_MESSAGE: usize = 10_000;
 
-/// A client that takes answers about so many blobs, and so many bytes of them: what is decoded takes a multiple of what
-/// comes, so no more is taken than was asked for.
+/// A client that accepts an answer about this many blobs with this many bytes. A decoded answer takes several times the
+/// bytes that were sent, so no more is accepted than was asked for.
 fn client(channel: Channel, blobs: usize, bytes: u64) -> ContentAddressableStorageClient<Channel> {
     let around = blobs.saturating_mul(ABOUT_ONE).saturating_add(ABOUT_ALL);
     let most = usize::try_from(bytes).map_or(LONGEST_MESSAGE, |bytes| bytes.saturating_add(around));
@@ -39,7 +39,7 @@ const ABOUT_ONE: usize = 512;
 /// The fixed part of an answer.
 const ABOUT_ALL: usize = 64 << 10;
 
-/// Cuts `items` into runs that fit into one message each.
+/// Cuts `items` into groups, each of which fits into one message.
 fn batches<T>(items: &[T], limit: u64, size: impl Fn(&T) -> u64) -> Vec<&[T]> {
     let mut cut = Vec::new();
     let (mut start, mut bytes) = (0, 0);

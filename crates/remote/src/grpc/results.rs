@@ -11,8 +11,8 @@ use crate::action_result::LARGEST_RESULT;
 use crate::error::RemoteError;
 
 impl Grpc {
-    /// The result of a successful action. One that failed is nothing: nobody can tell whether it was the compiler or
-    /// its machine.
+    /// The result of a successful action. A failed one counts as none: it is not known whether the reason was the
+    /// compiler or its machine.
     pub(crate) async fn get_result(
         &self,
         action: &Digest,

@@ -24,10 +24,10 @@ use crate::error::RemoteError;
 /// Bytes of a blob in one message, when we write. Servers take up to 4 MiB; NativeLink's advice is 64 KiB.
 const PIECE: usize = 256 << 10;
 
-/// Pieces that are read ahead of the connection.
+/// The number of pieces that are read in advance.
 const AHEAD: usize = 4;
 
-/// Where received bytes go: no more than the blob has.
+/// The destination of received bytes. It accepts no more than the blob has.
 struct Sink<W> {
     to: W,
     digesting: Digesting,
@@ -86,7 +86,7 @@ impl Grpc {
         }
     }
 
-    /// The blob into the new file `to`; false where the server does not hold it.
+    /// Fetches the blob into the new file `to`. Returns false if the server does not have it.
     pub(crate) async fn read_to_file(
         &self,
         digest: &Digest,
@@ -123,7 +123,7 @@ impl Grpc {
         local: &(impl Fn(io::Error) -> RemoteError + Sync),
     ) -> Result<bool, RemoteError> {
         if digest.size == 0 {
-            // Some servers know no resource of no bytes.
+            // Some servers have no resource without bytes.
             return match *digest == Digest::of_bytes(b"") {
                 true => Ok(true),
                 false => Err(self.wrong(digest)),
@@ -159,7 +159,7 @@ impl Grpc {
         let mut pace = Pace::at_least(patience, self.deadlines().slowest);
         let mut pieces = self
             .call(patience, &body, |channel, mut request| async move {
-                // The stream lives on after its first answer.
+                // The stream goes on after its first answer.
                 request.metadata_mut().remove("grpc-timeout");
                 ByteStreamClient::new(channel)
                     .max_decoding_message_size(LONGEST_MESSAGE)
@@ -178,7 +178,7 @@ impl Grpc {
         } else {
             Unpacking::Plain(sink)
         };
-        // A broken frame, or too much: the server's fault, not the disk's.
+        // A broken frame, or too many bytes: this is an error of the server, not of the disk.
         let spoilt = |e: io::Error| {
             if packed || e.to_string() == TOO_MUCH {
                 Failure::RemoteError(self.wrong(digest))
@@ -200,7 +200,7 @@ impl Grpc {
         Ok(())
     }
 
-    /// One blob, from memory or from its file, a few pieces in memory at a time.
+    /// Uploads one blob from memory or from its file, with a few pieces in memory at a time.
     pub(crate) async fn write_stream(
         &self,
         digest: &Digest,
@@ -254,7 +254,7 @@ impl Grpc {
             stuck = stands_still(&moved, self.deadlines().call) => Err(Failure::TooSlow(stuck)),
             () = tokio::time::sleep(whole) => Err(Failure::TooSlow(whole)),
         };
-        // Ends at once when nobody listens any more.
+        // It ends at once if the receiver is gone.
         let fed = reading.await;
         let answer = sent?.into_inner();
         let whole = match fed {
@@ -263,7 +263,7 @@ impl Grpc {
             Err(_) => return Err(self.answered("the upload was cancelled").into()),
         };
         let committed = answer.committed_size;
-        // What is there already need not be taken, and of a compressed one -1 may be said then.
+        // A server that has the blob already need not read it. For a compressed blob it may then answer -1.
         let is_whole =
             [i64::try_from(digest.size).ok(), i64::try_from(whole).ok()].contains(&Some(committed));
         if is_whole || (packed && committed == -1) {
@@ -275,7 +275,7 @@ impl Grpc {
     }
 }
 
-/// Comes back when nothing has moved for `patience`.
+/// Returns when nothing was transferred for `patience`.
 async fn stands_still(moved: &AtomicU64, patience: Duration) -> Duration {
     let mut last = moved.load(Ordering::Relaxed);
     loop {
@@ -288,7 +288,7 @@ async fn stands_still(moved: &AtomicU64, patience: Duration) -> Duration {
     }
 }
 
-/// Reads the source and hands it on in pieces; gives how many bytes that were, as they travel.
+/// Reads the source and passes it on in pieces. Returns the number of bytes that were sent, after compression.
 fn feed(
     source: &UploadSource,
     digest: &Digest,
@@ -306,7 +306,7 @@ fn feed(
     };
     let plain: Box<dyn Read> = match source {
         UploadSource::Bytes(bytes) => Box::new(io::Cursor::new(bytes)),
-        // No more than was promised, should it have grown meanwhile.
+        // No more than was announced, in case the file has grown meanwhile.
         UploadSource::File(path) => Box::new(File::open(path).map_err(local)?.take(digest.size)),
     };
     let mut bytes: Box<dyn Read> = if packed {
@@ -342,7 +342,7 @@ fn feed(
     }
 }
 
-/// The next full piece; a shorter one is the last, an empty one says that there is none.
+/// The next full piece. A shorter one is the last. An empty one means that there is none.
 fn piece(from: &mut dyn Read) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::with_capacity(PIECE);
     from.take(PIECE as u64).read_to_end(&mut bytes)?;

@@ -9,8 +9,7 @@ use crate::settings::Layer;
 
 /// The client for `service`, OpenDAL's name of what `layer`'s URL names.
 ///
-/// # Errors
-/// A parameter that the service does not take, a folder that cannot be made.
+/// # Errors The service has no such parameter, or a folder cannot be made.
 pub fn operator(service: &str, layer: &Layer) -> opendal::Result<Operator> {
     let url = layer.url();
     let mut options: BTreeMap<String, String> = url
@@ -56,7 +55,7 @@ pub fn operator(service: &str, layer: &Layer) -> opendal::Result<Operator> {
         }
         "fs" => {
             set("root", &http::decoded(url.path()));
-            // On the same share, so that a file comes into place by a rename.
+            // It is on the same share, so that a file can be put in place by a rename.
             set(
                 "atomic_write_dir",
                 &format!("{}/tmp", http::decoded(url.path())),

@@ -12,7 +12,8 @@ use tokio::sync::OnceCell;
 /// Where results and blobs are.
 const FOLDERS: [&str; 2] = ["ac/", "cas/"];
 
-/// Pause before the next try, while another client makes the same folder; up to twice as long, by chance.
+/// The pause before the next try, while another client makes the same folder. A random part of up to the same length is
+/// added.
 const PAUSE: Duration = Duration::from_millis(20);
 
 /// The folders of one server.

@@ -1,4 +1,4 @@
-//! Hears what `warpcc-remote` says, on a thread of its own, and gives each reply to who waits for it.
+//! Reads the messages of `warpcc-remote` on a thread of its own, and passes each reply to the thread that waits for it.
 
 use std::collections::BTreeMap;
 use std::io::{self, BufReader};
@@ -16,7 +16,7 @@ use super::warning_sink::WarningSink;
 use crate::frame::{FrameError, read_frame};
 use crate::protocol::{LONGEST_IDENTITY, Reply, ReplyBody, identity};
 
-/// The number of who waits for the identity alone.
+/// The number for threads that wait only for the identity.
 const IDENTITY: u64 = u64::MAX;
 
 /// Interval of looking for it.
@@ -99,7 +99,7 @@ impl Heard {
         self.gone()
     }
 
-    /// Comes back when it is known to be of our build.
+    /// Returns when it is known to be from the same build.
     pub(super) fn wait_for_identity(&self) -> Result<(), ProgramError> {
         let replies = self.expect(IDENTITY)?;
         let mut silence = Silence::default();
@@ -119,7 +119,7 @@ impl Heard {
         }
     }
 
-    /// Nothing more comes: waiting threads get an error. The first reason is the right one.
+    /// There will be no more messages: waiting threads get an error. The first reason is the right one.
     pub(super) fn lose(&self, why: &str) -> ProgramError {
         let mut waiting = lock(&self.waiting);
         let gone = waiting

@@ -1,4 +1,4 @@
-//! `warpcc-remote` while it runs: the process, what is sent to it, and the questions that wait for it.
+//! The running `warpcc-remote`: the process, the messages to it, and the requests that wait for its replies.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -25,7 +25,7 @@ const TAKES_WITHIN: Duration = Duration::from_secs(10);
 /// Messages sent before the program's end have arrived by then.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
-/// Interval of looking whether the program is gone.
+/// How often it is checked whether the program has ended.
 const POLL: Duration = Duration::from_millis(20);
 
 /// The process.
@@ -70,7 +70,7 @@ impl Running {
         })
     }
 
-    /// Comes back when it is known to be of our build.
+    /// Returns when it is known to be from the same build.
     ///
     /// # Errors
     /// It is not, or gone.
@@ -106,7 +106,7 @@ impl Running {
         })
     }
 
-    /// Nothing more is expected of it in this process.
+    /// This process does not ask it any more.
     fn give_up(&self, why: &str) -> ProgramError {
         let gone = self.heard.lose(why);
         // A stopped one, too.
@@ -116,11 +116,11 @@ impl Running {
 }
 
 impl Drop for Running {
-    /// The asking thread has the reply, so nothing is under way.
+    /// The thread that asked has the reply, so nothing is running.
     fn drop(&mut self) {
         let mut child = lock(&self.child);
         drop(child.kill());
-        // It is not waited for: a process that the kernel holds would hold us.
+        // It is not waited for: if the kernel blocks that process, this one would be blocked too.
         drop(child.try_wait());
     }
 }
@@ -176,7 +176,7 @@ impl Asked<'_> {
         self.running.send(question)
     }
 
-    /// It has replied to another question than it was asked.
+    /// It sent a reply to a request that does not fit.
     pub(super) fn unexpected(&self) -> ProgramError {
         self.give_up("sent an unexpected reply")
     }

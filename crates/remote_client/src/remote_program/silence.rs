@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// Without any message for so long, the program is stopped or hangs: it sends one each second.
+/// If there is no message for this long, the program is stopped or hangs: it sends one each second.
 const SILENT: Duration = Duration::from_secs(20);
 
 /// The time since the last message, as time waited: a clock would count the hours in which both were stopped.
@@ -13,7 +13,8 @@ pub(super) struct Silence {
 }
 
 impl Silence {
-    /// Another `tick` was waited, and so many messages have come by now. Whether that was in vain for too long.
+    /// Another `tick` was waited, and so many messages have come by now. Returns true if there was no message for too
+    /// long.
     pub(super) fn lasts(&mut self, messages: u64, tick: Duration) -> bool {
         if messages != self.messages {
             self.messages = messages;
