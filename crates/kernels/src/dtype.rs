@@ -38,7 +38,7 @@ pub enum DType {
     F64,
 }
 
-/// The families in which types are mixed: a later one wins over an earlier one.
+/// The families of types. When types are mixed, a later family wins over an earlier one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Family {
     /// True or false.
@@ -163,7 +163,7 @@ impl DType {
         }
     }
 
-    /// The type in which it is computed: half, bfloat16 and fp8 in float, others in themselves.
+    /// The type in which it is computed: half, bfloat16 and fp8 in float, all others in their own type.
     #[must_use]
     pub fn compute(self) -> Self {
         match self {
@@ -202,8 +202,8 @@ impl DType {
         }
     }
 
-    /// The type that two make: floating before integer before bool; the wider; where neither
-    /// holds the other, the next wider one that holds both (int64 and float at most).
+    /// The type of a mix of two: floating before integer before bool, and the wider of two in one family. If neither
+    /// holds all values of the other, the next wider one that does (int64 and float at most).
     #[must_use]
     pub fn mixed(self, other: Self) -> Self {
         let (a, b) = (self.family(), other.family());
@@ -229,7 +229,7 @@ impl DType {
         }
     }
 
-    /// Whether a whole number is one of its values. Floating types round, so they hold any.
+    /// Whether it can hold a whole number. Floating types round, so they hold any.
     #[must_use]
     pub fn holds(self, value: i64) -> bool {
         match self {

@@ -1,4 +1,5 @@
-//! An expression over arrays and numbers as one kernel: by element, broadcast, written or added.
+//! Makes one kernel of an expression over arrays and numbers: it computes element by element, broadcasts, and writes or
+//! adds.
 //!
 //! Arrays that the output runs through without a gap are one row of elements, read and written in
 //! accesses of up to 16 bytes whatever their addresses: what stands before the output's first aligned
@@ -76,7 +77,7 @@ pub fn fused(
 ///
 /// # Errors
 ///
-/// As [`fused`]; and threads or accesses that no device has.
+/// Those of [`fused`]; also a number of threads or accesses that no device has.
 pub fn tuned(
     expr: &Expr,
     values: &[(&str, Value<'_>)],
@@ -146,7 +147,7 @@ fn arrays(output: &Tensor, inputs: &[(&str, &Tensor)]) -> Vec<(Which, u64)> {
 ///
 /// # Errors
 ///
-/// A name that is not given or not used, types that a function does not take.
+/// A name is not given or not used, or a function does not take the types.
 pub fn result_type(expr: &Expr, values: &[(&str, Value<'_>)]) -> Result<DType, PlanError> {
     plan_cache::result_type(expr, values, || {
         let (bound, inputs, _) = bind(expr, values)?;

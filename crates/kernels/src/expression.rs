@@ -29,7 +29,7 @@ pub(crate) enum Node {
     Call(&'static Function, Vec<Expr>),
 }
 
-/// One by one: a long sum is a deep tree, and a stack is not.
+/// Drops the nodes one by one: a long sum is a deep tree, and recursion would overflow the stack.
 impl Drop for Node {
     fn drop(&mut self) {
         let Self::Call(_, arguments) = self else {
@@ -84,7 +84,7 @@ impl Expr {
         let mut seen = std::collections::HashSet::new();
         let mut left = vec![self];
         while let Some(Self(node)) = left.pop() {
-            // A shared node is visited once: a deeply shared expression is a small one.
+            // Each shared node is visited once, because an expression with many shared nodes is small.
             if !seen.insert(Arc::as_ptr(node)) {
                 continue;
             }

@@ -4,7 +4,7 @@
 
 use crate::dtype::{DType, Family};
 
-/// In what a function computes, and so what it gives.
+/// The type in which a function computes, and so the type of its value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Gives {
     /// The arguments' mixed type, bool as int32; integers wrap.
@@ -38,13 +38,13 @@ pub struct Function {
     pub arity: usize,
     /// The type of its result.
     pub gives: Gives,
-    /// Its formula, and what is to be known of NaN and the like.
+    /// Its formula, with notes on NaN and other special values.
     pub formula: &'static str,
 }
 
 impl Function {
-    /// Whether it takes so many instructions that an array of 16-bit elements waits for them on an H200: then two accesses
-    /// a thread hide more. `docs/bench/rtc-h200.json` has the times.
+    /// Whether it takes so many instructions that they limit the speed for 16-bit elements on an H200. Then two
+    /// accesses per thread hide more of the latency. `docs/bench/rtc-h200.json` has the times.
     #[must_use]
     pub(crate) fn is_heavy(&self) -> bool {
         const LIGHT: [&str; 19] = [

@@ -1,4 +1,5 @@
-//! Helpers of the planners: grids, the largest access that divides a stride, the struct that finds an element's place.
+//! What all planners compute: grids, the largest access that divides a stride, and the struct that finds an element's
+//! place.
 
 use std::sync::Arc;
 

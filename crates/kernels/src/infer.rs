@@ -1,4 +1,5 @@
-//! An expression's steps: types found, what is computed twice computed once, numbers fitted to what they are used with.
+//! Turns an expression into steps: finds types, computes equal parts once, and gives numbers the types of the values
+//! they are used with.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -8,7 +9,7 @@ use crate::expression::{Expr, Node, Number};
 use crate::functions::Function;
 use crate::plan::PlanError;
 
-/// Different calls of one expression. A compiler's time grows with them, and registers run out.
+/// The most different calls in one expression. With more, compiling takes long and the registers are not enough.
 const LONGEST: usize = 4096;
 
 /// The type of what a name refers to.
@@ -16,7 +17,8 @@ const LONGEST: usize = 4096;
 pub(crate) enum Bound {
     /// The array of this number, with this type.
     Array(usize, DType),
-    /// The number of this number: an argument of the kernel, so that another value needs no other kernel.
+    /// The index of this number among the kernel's arguments. It is an argument, so that another value needs no other
+    /// kernel.
     Number(usize, Number),
 }
 
@@ -25,7 +27,7 @@ pub(crate) enum Bound {
 struct Value {
     text: String,
     dtype: DType,
-    /// A number on its own: it takes on the type of what it is used with.
+    /// A single number. It gets the type of the values that it is used with.
     loose: Option<Option<Number>>,
 }
 
@@ -236,7 +238,7 @@ fn literal(number: Number, dtype: DType) -> String {
             if value.is_sign_negative() {
                 format!("({value:e})")
             } else {
-                // An exponent always, so that C++ reads a floating number.
+                // There is always an exponent, so that C++ reads a floating number.
                 format!("{value:e}")
             }
         }

@@ -1,4 +1,4 @@
-//! Runs plans: kernels from the cache, addresses looked at, launches on a stream.
+//! Runs plans: gets kernels from the cache, checks addresses, and launches on a stream.
 #![expect(
     unsafe_code,
     reason = "a launch passes addresses to a kernel; the driver is asked first whether it knows them"
@@ -82,7 +82,7 @@ pub fn requests(plan: &Plan, target: Target) -> Vec<CompileRequest> {
 }
 
 impl Launcher {
-    /// With this cache, whose kernels are all compiled after the library's device text.
+    /// Uses this cache. The library's device text is put before all of its kernels.
     pub fn new(cache: KernelCache, device: Device) -> Self {
         Self {
             cache: cache.compiled_with(common()),
@@ -103,8 +103,8 @@ impl Launcher {
 
     /// Starts a plan's kernels on a stream and does not wait for them.
     ///
-    /// Shapes and types were checked when the plan was made; that the arrays are as large as was said,
-    /// and stay until the stream is done, is for the caller to see to.
+    /// Shapes and types were checked when the plan was made. The caller must make sure that the arrays have the stated
+    /// sizes, and exist until the stream is done.
     ///
     /// # Errors
     ///
@@ -134,7 +134,7 @@ impl Launcher {
                     .get_function_of(&launch.kernel, &self.device, limits)
             })
             .collect::<Result<_, _>>()?;
-        // Freed in the stream's order, so after its last use.
+        // It is freed in the stream's order, so after its last use.
         let mut workspace = match usize::try_from(plan.workspace).unwrap_or(usize::MAX) {
             0 => None,
             bytes => Some(
@@ -188,6 +188,7 @@ fn is_known(address: u64) -> bool {
             address,
         )
     };
-    // Zero is no kind of memory: what a host's own pointer gives where the GPU can read all of it.
+    // Zero is no kind of memory. The driver returns it for a pointer of the host if the GPU can read all of the host's
+    // memory.
     answer == sys::CUresult::CUDA_SUCCESS && unsafe { kind.assume_init() } != 0
 }

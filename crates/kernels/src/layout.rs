@@ -1,9 +1,10 @@
-//! Shapes and strides of several arrays made one: broadcast to the output's shape, dimensions sorted, merged and counted.
+//! Brings the shapes and strides of several arrays into one form: broadcasts them to the output's shape, and sorts,
+//! merges and counts dimensions.
 
 use crate::plan::{PlanError, Tensor, Which};
 use crate::shape::{check, span};
 
-/// Several arrays seen in one shape. Array 0 is the output. Dimensions are outermost first.
+/// Several arrays in one shape. Array 0 is the output. The outermost dimension comes first.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Layout {
     /// Sizes; at least one dimension.
@@ -117,7 +118,7 @@ pub(crate) fn canonical(shape: &[u64], steps: Vec<Vec<i64>>) -> Layout {
     let mut order: Vec<usize> = (0..shape.len())
         .filter(|&d| shape.get(d).is_some_and(|size| *size != 1))
         .collect();
-    // Stable: what the output does not tell apart keeps its place.
+    // The sort is stable: dimensions with equal strides of the output keep their order.
     order.sort_by_key(|&d| {
         let output = steps.first().and_then(|steps| steps.get(d)).copied();
         std::cmp::Reverse(output.unwrap_or(0).unsigned_abs())
@@ -182,7 +183,8 @@ pub(crate) fn overlaps(layout: &Layout) -> bool {
     false
 }
 
-/// The output may lie on an input only element on element: each is read before it is written.
+/// The output may overlap an input only if each element has the same place in both: it is then read before it is
+/// written.
 pub(crate) fn aliases(output: &Tensor, inputs: &[(&str, &Tensor)]) -> Result<(), PlanError> {
     let bytes = |tensor: &Tensor, which: &Which| -> Result<Option<(i128, i128)>, PlanError> {
         let (steps, elements) = check(tensor, which)?;

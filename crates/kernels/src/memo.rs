@@ -1,15 +1,15 @@
-//! A table of values that were made before, by the parts that each was made of.
+//! Remembers values that were made before, by the parts from which each was made.
 
 use std::hash::{BuildHasher as _, Hasher};
 use std::sync::{LazyLock, Mutex, PoisonError};
 
 use hashbrown::{DefaultHashBuilder, HashTable};
 
-/// The most entries of each kind. With more, all are dropped.
+/// The most entries of one table. Before there are more, all are dropped.
 const MOST: usize = 512;
 
-/// Values by the parts that they were made of. A request is hashed and compared in parts: no key is built for a
-/// look-up.
+/// Values by the parts from which they were made. A request is hashed and compared part by part, so a look-up builds no
+/// key.
 pub(crate) struct Memo<K, V>(Mutex<HashTable<(u64, K, V)>>);
 
 impl<K, V: Clone> Memo<K, V> {
@@ -28,7 +28,7 @@ impl<K, V: Clone> Memo<K, V> {
         if table.len() >= MOST {
             table.clear();
         }
-        // Two threads may put the same: one of them is found, and both are right.
+        // Two threads may put the same value. One of them is found, and both are right.
         table.insert_unique(hash, (hash, key, value), |(hash, _, _)| *hash);
     }
 }

@@ -90,7 +90,7 @@ names! {
         "where(x <= threshold, value, x)";
 }
 
-/// Reductions that have another name elsewhere, with ours.
+/// Names of reductions in other packages, each with ours.
 pub static REDUCTIONS: &[(&str, &str)] = &[("amax", "max"), ("amin", "min")];
 
 impl Name {

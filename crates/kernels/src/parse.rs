@@ -11,7 +11,7 @@ pub use crate::tokens::ParseError;
 use crate::tokens::{SIGNS, Token, tokens, unexpected};
 use crate::{call, names};
 
-/// Longer texts and deeper ones are refused: no kernel is written so by hand.
+/// Longer and deeper texts are refused: nobody writes such a kernel by hand.
 const LONGEST: usize = 100_000;
 const DEEPEST: usize = 200;
 
@@ -73,7 +73,7 @@ fn expand(name: &str, arguments: &[Expr]) -> Option<Expr> {
         return None;
     }
     let entry = names::find(name).filter(|entry| entry.takes(arguments.len()))?;
-    // Function names in an entry are functions of that many arguments, so this does not go round.
+    // Functions in an entry take that many arguments, so this recursion ends.
     let pattern = READ.get(name)?;
     let mut values = HashMap::new();
     for (index, (argument, number)) in entry.arguments.iter().enumerate() {
@@ -87,7 +87,7 @@ fn expand(name: &str, arguments: &[Expr]) -> Option<Expr> {
     Some(filled(pattern, &values))
 }
 
-/// An expression with values in the place of its names. Entries are a few levels deep.
+/// An expression with values in place of its names. Entries have only a few levels, so recursion is safe.
 fn filled(pattern: &Expr, values: &HashMap<&str, Expr>) -> Expr {
     match &*pattern.0 {
         Node::Name(name) => values.get(name.as_str()).unwrap_or(pattern).clone(),
@@ -104,7 +104,7 @@ struct Parser<'a> {
     tokens: Vec<(usize, Token<'a>)>,
     next: usize,
     depth: usize,
-    /// Operators in a row: they nest in the tree as parentheses do in the text.
+    /// The number of operators in a row. They nest in the tree like parentheses in the text.
     longest: usize,
 }
 

@@ -1,4 +1,4 @@
-//! A plan and its parts: arrays, a kernel's text, grid and arguments; and the reasons why there is no plan.
+//! A plan and its parts: arrays, a kernel's text, grid and arguments. Also the errors of planning.
 
 use std::fmt;
 use std::sync::Arc;
@@ -65,7 +65,7 @@ impl WriteMode {
 pub struct Tuning {
     /// Threads of a block, a multiple of 32 up to 1024.
     pub threads: u32,
-    /// Accesses of 16 bytes that a thread has under way at once for each array.
+    /// The number of accesses of 16 bytes that a thread has in flight for each array.
     pub unroll: u32,
 }
 
@@ -121,7 +121,7 @@ pub struct Launch {
 pub struct Plan {
     /// The kernels.
     pub launches: Vec<Launch>,
-    /// Bytes of device memory that the kernels share, aligned to 16; what is in it does not matter.
+    /// The bytes of device memory that the kernels share, aligned to 16. Its content at the start does not matter.
     pub workspace: u64,
     /// The arrays' addresses, to be named in an error where one is not on the device.
     pub arrays: Vec<(Which, u64)>,
@@ -264,7 +264,7 @@ pub enum PlanError {
         /// Its strides.
         strides: Vec<i64>,
     },
-    /// The output lies on an input, but not element on element.
+    /// The output overlaps an input, but elements have different places in the two.
     #[error(
         "the output shares memory with {which}, but not element by element: give it memory of its own, or exactly that input's type, address and strides"
     )]

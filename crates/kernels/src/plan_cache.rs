@@ -16,10 +16,10 @@ use crate::plan::{Argument, Plan, PlanError, Tensor, Which, WriteMode};
 use crate::shape::{check, span};
 use crate::value::{Value, number_argument};
 
-/// Bytes of a text that is kept: few programs have many longer ones, and some generate them.
+/// The longest text that is kept, in bytes. Few programs have many longer ones, except those that generate them.
 const LONGEST: usize = 16 << 10;
 
-/// As [`parse`], and the same object for a text that was read before.
+/// Like [`parse`], but returns the same object for a text that was parsed before.
 ///
 /// # Errors
 ///
@@ -38,7 +38,7 @@ pub fn parsed(text: &str) -> Result<Expr, ParseError> {
     Ok(made)
 }
 
-/// A function of names, and the same object if it was asked for before.
+/// The call of a function with these names as arguments. A repeated request gets the same object.
 ///
 /// # Errors
 ///
@@ -57,7 +57,7 @@ pub fn function_of(name: &str, names: &[&str]) -> Result<Expr, CallError> {
     Ok(made)
 }
 
-/// A number as far as a kernel depends on it. A whole one has to fit what it is used with.
+/// The property of a number on which a kernel depends. A whole number must fit the type of the values it is used with.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 enum Kind {
     Int(i64),
@@ -94,7 +94,8 @@ impl Aspect for DType {
     }
 }
 
-/// All that a plan depends on: of the address where it lies within 16 bytes, the widest access.
+/// Everything about an array on which a plan depends. Of the address, this is the place within 16 bytes, the widest
+/// access.
 struct Form(Tensor);
 
 impl Aspect for Form {
@@ -185,7 +186,8 @@ pub(crate) fn result_type(
 /// A plan, and where its arrays' elements lie.
 struct Known {
     plan: Plan,
-    /// The output's, then the inputs', in bytes from the address: the first, and behind the last. None: it has none.
+    /// The range of the output, then those of the inputs, in bytes from the address: the first byte, and the end.
+    /// `None` for an array without elements.
     reaches: Vec<Option<(i128, i128)>>,
 }
 
@@ -217,7 +219,8 @@ impl Known {
         }))
     }
 
-    /// Whether other addresses change nothing: none is null or leaves the address space, and no input overlaps the output in part.
+    /// Whether the plan is valid for these addresses: none is null or outside the address space, and no input overlaps
+    /// the output in part.
     fn holds(&self, output: &Tensor, inputs: &[(&str, &Tensor)]) -> bool {
         let place = |tensor: &Tensor, reach: Option<(i128, i128)>| {
             let at = i128::from(tensor.address);
@@ -300,7 +303,7 @@ pub(crate) fn plan(
     };
     let mut plan = known.filled(output, &inputs)?;
     for launch in &mut plan.launches {
-        // The output, the inputs, the numbers; what follows is of the shape.
+        // First come the output, the inputs and the numbers. The other arguments depend on the shape only.
         let addresses = [output.address]
             .into_iter()
             .chain(inputs.iter().map(|(_, tensor)| tensor.address));

@@ -1,7 +1,9 @@
-//! A reduction over axes of an array: which threads share what, chosen from the shape alone, so that results repeat.
+//! Plans a reduction over axes of an array. How threads share the work depends on the shape alone, so that results are
+//! reproducible.
 //!
-//! Where the reduced elements are neighbours, lanes share each row; where the kept ones are, each thread
-//! takes columns of its own. Few results of many values are found in parts that a second kernel merges.
+//! If the reduced elements are neighbours, the lanes of a warp share each row. If the kept ones are, each thread has
+//! columns of its own. If there are few results of many values, they are computed in parts, which a second kernel
+//! merges.
 
 use crate::generate::{grid, index, places};
 use crate::layout::{Layout, aliases, canonical};
@@ -26,8 +28,8 @@ const STATE: u64 = 32;
 ///
 /// # Errors
 ///
-/// An axis that is not there, an output of another shape, a maximum of nothing, and what is wrong
-/// with the arrays themselves.
+/// An axis that does not exist, an output of another shape, a maximum of no elements, or an error in the arrays
+/// themselves.
 pub fn reduce(
     reduction: &str,
     input: &Tensor,
@@ -114,7 +116,7 @@ fn planned(
     shaped.plan()
 }
 
-/// For each axis of the input, the output's that it becomes.
+/// For each axis of the input, the axis of the output that it becomes.
 fn output_axes(
     input: &Tensor,
     output: &Tensor,
@@ -217,7 +219,7 @@ impl Shaped<'_> {
         input.max(output).max(counts).saturating_add(slack) >= 1 << 31
     }
 
-    /// How many parts each result is found in, and how many groups are in each.
+    /// The number of parts of each result, and the number of groups in each part.
     fn parts(enough: u64, blocks: u64, groups: u64, least: u64) -> (u64, u64) {
         let parts = (enough / blocks.max(1)).min(groups / least.max(1)).max(1);
         let share = groups.div_ceil(parts).max(1);

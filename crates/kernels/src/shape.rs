@@ -2,11 +2,11 @@
 
 use crate::plan::{PlanError, Tensor, Which};
 
-/// The shape that arrays broadcast to, each given by its name. Of none, that of a single element.
+/// The shape that arrays broadcast to, each given by its name. Without arrays, it is the shape of a single element.
 ///
 /// # Errors
 ///
-/// The first whose shape does not fit those before it.
+/// The first array whose shape does not fit those before it.
 pub fn broadcast_shape<'a>(
     arrays: impl IntoIterator<Item = (&'a str, &'a [u64])>,
 ) -> Result<Vec<u64>, PlanError> {

@@ -1,4 +1,4 @@
-//! Splits the text of an expression into numbers, names and signs; the errors of such texts.
+//! Splits the text of an expression into numbers, names and signs. Also defines the errors of such texts.
 
 use crate::expression::{CallError, Number};
 

@@ -1,4 +1,4 @@
-//! Memory for partial results, taken and given back in a stream's order from a pool of the launcher's own.
+//! Memory for partial results. It is allocated and freed in a stream's order, from a pool of the launcher's own.
 //!
 //! The device's default pool gives all its memory back to the system whenever a thread waits for the device, unless the
 //! program sets it otherwise: the next reduction then waits for memory to be mapped again, longer than it computes. That
@@ -14,7 +14,7 @@ use std::sync::{Arc, OnceLock};
 use cudarc::driver::result::{self, mem_pool};
 use cudarc::driver::{CudaSlice, CudaStream, DevicePtrMut as _, DriverError, sys};
 
-/// The bytes that a pool keeps while no kernel is under way. A plan takes 17 MB at most.
+/// The bytes that a pool keeps while no kernel runs. A plan takes 17 MB at most.
 const KEPT: u64 = 64 << 20;
 
 /// The memory of one GPU. Any thread may take from it.
@@ -58,7 +58,7 @@ impl Drop for Pool {
     }
 }
 
-/// Memory that is given back, in its stream's order, when this goes.
+/// Memory that is freed in its stream's order when this is dropped.
 pub(crate) enum Taken {
     Pooled {
         address: u64,
@@ -68,7 +68,7 @@ pub(crate) enum Taken {
 }
 
 impl Workspace {
-    /// This many bytes, for work that is put on this stream from now on. The stream's context is the thread's current one.
+    /// Allocates this many bytes for later work on this stream. The stream's context is the thread's current one.
     pub(crate) fn take(
         &self,
         stream: &Arc<CudaStream>,

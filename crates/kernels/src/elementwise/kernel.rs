@@ -1,4 +1,4 @@
-//! The one kernel of an expression: what all its forms have in common.
+//! The kernel of an expression: the parts that all its forms share.
 
 use std::fmt::Write as _;
 

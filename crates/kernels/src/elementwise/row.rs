@@ -69,8 +69,8 @@ impl ElementKernel<'_> {
         u64::from(self.tuning.threads) * u64::from(unroll) * group
     }
 
-    /// Accesses at once of a row: two where a thread's elements are many and each takes long to compute, or is read in
-    /// several small accesses. Else one was faster on an H200, by 3 %.
+    /// The number of accesses at a time in a row. It is two if a thread has many elements and each takes long to
+    /// compute, or is read in several small accesses. Otherwise one was faster on an H200, by 3 %.
     fn row_unroll(&self, access: &[Access], group: u64) -> u32 {
         let small = |each: &Access| matches!(each, Access::Contiguous(width) if *width < group);
         if !self.has_own_tuning && group >= 8 && (self.body.heavy || access.iter().any(small)) {

@@ -47,7 +47,7 @@ impl ElementKernel<'_> {
     fn cut_strided(&self, layout: &Layout) -> Groups {
         let limit = self.largest_group(layout);
         let size = share(layout.inner().cast_signed(), limit);
-        // Rows of odd lengths are read in smaller accesses: as many at once as make the same bytes.
+        // Rows of odd lengths are read in smaller accesses, so many at a time that the number of bytes is the same.
         let unroll = if self.has_own_tuning {
             self.tuning.unroll
         } else {
@@ -74,7 +74,7 @@ impl ElementKernel<'_> {
         }
     }
 
-    /// The most neighbours that a thread may take at once: one where they do not stand side by side.
+    /// The most neighbours that a thread may access at once. It is one if they are not next to each other.
     fn largest_group(&self, layout: &Layout) -> u64 {
         if layout.inner_step(0) != 1 {
             return 1;

@@ -32,7 +32,7 @@ impl ElementKernel<'_> {
     pub(super) fn squares(&mut self, layout: &Layout) -> Option<Squares> {
         let last = layout.sizes.len().checked_sub(1)?;
         let arrays = 0..layout.steps.len();
-        // The dimension in which some input's neighbours are.
+        // The dimension in which an input's neighbours are.
         let other = (1..layout.steps.len())
             .filter(|&array| !matches!(layout.step(array, last), 0 | 1))
             .find_map(|array| (0..last).find(|&dimension| layout.step(array, dimension) == 1))?;
@@ -76,7 +76,7 @@ impl ElementKernel<'_> {
         })
     }
 
-    /// 16 by 16 bytes, where a thread has the registers and what it computes is short: it stands there 256 times.
+    /// 16 by 16 bytes, if a thread has enough registers and the computation is short: the text has it 256 times.
     fn largest_side(&self) -> u64 {
         let held = self.inputs.len() + usize::from(self.mode == WriteMode::Add);
         let largest = if self.body.heavy || held > 2 { 8 } else { 16 };
