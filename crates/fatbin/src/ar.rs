@@ -1,7 +1,7 @@
 //! The members of a static library, in the form that `ar` of GNU and BSD write.
 //!
-//! An own reader, as a rewritten library needs to know where headers stand, and as the table of long names must not be
-//! searched to its end for each member.
+//! This is a reader of our own, because rewriting a library needs the places of headers, and because the table of long
+//! names must not be searched to its end for each member.
 
 use std::ops::Range;
 
@@ -12,11 +12,12 @@ use crate::work;
 const MAGIC: &[u8] = b"!<arch>\n";
 /// Bytes of a member's header.
 const HEADER: usize = 60;
-/// Where in a header the size stands, in decimal digits.
+/// The place of the size in a header, in decimal digits.
 pub(crate) const SIZE: Range<usize> = 48..58;
 /// The last bytes of a header.
 const END: &[u8] = b"`\n";
-/// The longest name that is read, in bytes: as long as file systems allow. It is kept with every container and problem.
+/// The longest name that is read, in bytes, which is the limit of file systems. Every container and problem has a copy
+/// of the name.
 const LONGEST_NAME: usize = 255;
 
 /// What a member is for.
@@ -151,7 +152,7 @@ impl<'a> Members<'a> {
     }
 }
 
-/// The start of `bytes` up to one that ends it, no longer than a name is.
+/// The start of `bytes` up to a byte that ends a name, but no longer than a name may be.
 fn up_to(bytes: &[u8], ends: impl Fn(u8) -> bool) -> &[u8] {
     let near = &bytes[..bytes.len().min(LONGEST_NAME)];
     work::count(near.len());
@@ -200,7 +201,7 @@ mod tests {
         assert_eq!(said[3].1, "second_long_name_of_a_member.o");
         assert_eq!((said[4].1, said[4].2), ("short.o", &b""[..]));
         assert_eq!((said[5].1, said[5].2), ("bsd.o", &b"content"[..]));
-        // A library that is cut, by more than the padding, is an error, and then ends.
+        // If a library is cut short by more than its padding, there is one error, and then the end.
         let mut cut = members(&file[..file.len() - 2]).unwrap().skip(5);
         assert!(cut.next().unwrap().is_err() && cut.next().is_none());
     }

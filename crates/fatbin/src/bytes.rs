@@ -19,7 +19,7 @@ pub fn u64_at(data: &[u8], at: usize) -> Option<u64> {
     Some(u64::from_le_bytes(*data.get(at..)?.first_chunk()?))
 }
 
-/// `length` bytes from `at`, both as a file says them.
+/// `length` bytes from `at`. Both numbers come from a file and are checked.
 pub fn slice(data: &[u8], at: u64, length: u64) -> Option<&[u8]> {
     let from = usize::try_from(at).ok()?;
     let to = from.checked_add(usize::try_from(length).ok()?)?;
@@ -52,21 +52,21 @@ impl Bytes<'_> {
     }
 }
 
-/// Writes eight bytes; nothing happens outside of `data`.
+/// Writes eight bytes, if they are inside `data`.
 pub fn put_u64(data: &mut [u8], at: usize, value: u64) {
     if let Some(place) = data.get_mut(at..).and_then(|rest| rest.first_chunk_mut()) {
         *place = value.to_le_bytes();
     }
 }
 
-/// Writes four bytes; nothing happens outside of `data`.
+/// Writes four bytes, if they are inside `data`.
 pub fn put_u32(data: &mut [u8], at: usize, value: u32) {
     if let Some(place) = data.get_mut(at..).and_then(|rest| rest.first_chunk_mut()) {
         *place = value.to_le_bytes();
     }
 }
 
-/// Writes two bytes; nothing happens outside of `data`.
+/// Writes two bytes, if they are inside `data`.
 pub fn put_u16(data: &mut [u8], at: usize, value: u16) {
     if let Some(place) = data.get_mut(at..).and_then(|rest| rest.first_chunk_mut()) {
         *place = value.to_le_bytes();

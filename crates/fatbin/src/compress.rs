@@ -20,7 +20,8 @@ use crate::payload;
 pub enum CompressMode {
     /// Everything, by the densest method.
     Size,
-    /// PTX and what is linked later; machine code that is loaded stays as it is. nvcc's default.
+    /// Compresses PTX and code that is linked later. Machine code that is loaded stays as it is. This is nvcc's
+    /// default.
     Balance,
     /// The same by LZ4, which unpacks faster.
     Speed,
@@ -113,7 +114,7 @@ pub fn recompress(
     let worse = match image.method() {
         Method::None => padded >= image.stored_size,
         same if same == method => padded >= image.stored_size,
-        // Another method was asked for, which may be a faster one.
+        // Another method was requested, perhaps a faster one.
         _ => false,
     };
     if worse {
@@ -123,7 +124,7 @@ pub fn recompress(
     Ok(Some(assemble(header, image, method, &packed, size)))
 }
 
-/// The bytes that are compressed: a PTX text has one zero byte behind it.
+/// The bytes that are compressed. A PTX text is followed by one zero byte.
 fn content(image: &Image<'_>, limits: &ReadLimits) -> Result<Vec<u8>, Flaw> {
     if image.method() != Method::None {
         return Ok(payload::decompress(image, limits)?.into_owned());
@@ -179,7 +180,7 @@ fn assemble(
     put_u64(&mut bytes, STORED_SIZE, padded as u64);
     let compressed = match method {
         Method::None => 0,
-        // The content is bounded by the limit of an image, and no method doubles it.
+        // The content is not larger than the limit of an image, and no method doubles it.
         _ => u32::try_from(stored.len()).unwrap_or(u32::MAX),
     };
     put_u32(&mut bytes, COMPRESSED_SIZE, compressed);

@@ -11,14 +11,13 @@ use crate::payload;
 
 /// The offset in the header of the table's place.
 const TABLE_AT: usize = 0x14;
-/// Number of parts and bytes of the table, before the first sub-header.
+/// The number of parts and the length of the table, before the first sub-header.
 const BEFORE_PARTS: u64 = 8;
 
 /// The images inside `outer`, whose header is `header`, and how many bytes they hold as long as they
 /// live. `held` is the same of the file's other concatenated images.
 ///
-/// # Errors
-/// The table does not add up, or the stream does not decompress within `limits`.
+/// # Errors The table is inconsistent, or the stream cannot be decompressed within `limits`.
 pub fn expand<'a>(
     header: &[u8],
     outer: &Image<'a>,
@@ -44,7 +43,7 @@ pub fn expand<'a>(
             limit: limits.image,
         });
     }
-    // Each part is read by itself: together they are no more than the whole.
+    // Each part is read on its own. Together they are not larger than the whole.
     let mut left = outer.uncompressed_size.max(outer.stored_size);
     let blob = Arc::new(payload::decompress(outer, limits)?.into_owned());
     let mut parts = Vec::new();
@@ -69,7 +68,7 @@ pub fn expand<'a>(
     Ok((parts, blob.len() as u64))
 }
 
-/// A sub-header does not say its length: it ends behind its name or options.
+/// A sub-header does not state its length. It ends after its name or options.
 fn sub_header_length(sub: &[u8]) -> Option<u64> {
     let word = |at| u32_at(sub, at).map(u64::from);
     let mut end = u64::from(SMALLEST_HEADER);

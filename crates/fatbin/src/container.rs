@@ -1,4 +1,4 @@
-//! Fat binaries back to back: 16 bytes of header, then images until the stated size is used up.
+//! Reads fat binaries that follow one another: each has a header of 16 bytes, then images up to the stated size.
 
 use std::fmt;
 
@@ -13,7 +13,7 @@ use crate::image::{Image, ImageKind};
 pub const MAGIC: u32 = 0xba55_ed50;
 /// The magic of CUDA 3 and before.
 const ANCIENT_MAGIC: u32 = 0x1ee5_5a01;
-/// Bytes of a container's header, the only length there is.
+/// The length of a container's header in bytes. No other length is known.
 pub const HEADER: usize = 16;
 
 /// Which part of a file holds a container.
@@ -53,7 +53,7 @@ impl Serialize for Section {
     }
 }
 
-/// One fat binary: what the driver chooses from as a whole.
+/// One fat binary. The driver chooses one of its images.
 #[derive(Debug, Clone)]
 pub struct Container<'a> {
     /// The archive's member it is in.
@@ -64,7 +64,7 @@ pub struct Container<'a> {
     pub offset: u64,
     /// Header and images, in bytes.
     pub size: u64,
-    /// Its images, in order; the parts of concatenated ones in their place.
+    /// Its images, in order. In place of a concatenated image there are its parts.
     pub images: Vec<Image<'a>>,
     /// Whether it is in a program or a shared library: the host's link, and with it the device
     /// link, have been done.
@@ -140,7 +140,7 @@ impl<'a> FoundImages<'a> {
         self.problem(region.member, region.base + from as u64, flaw);
     }
 
-    /// Reads the container at `at`; says how far the next one is.
+    /// Reads the container at `at`. Returns the distance to the next one.
     fn container(
         &mut self,
         region: &Region<'a, '_>,
@@ -181,13 +181,13 @@ impl<'a> FoundImages<'a> {
         self.containers.push(container);
         Some(match broken {
             None => end - at,
-            // Its size may be as wrong as the rest of it: the bytes after it are searched. The bytes that were read are
-            // not, or many containers could share the same images.
+            // Its size may be wrong too, so the bytes after it are searched for the next container. The bytes that were
+            // read are not searched, or many containers could share the same images.
             Some(place) => place.next_multiple_of(8) - at,
         })
     }
 
-    /// Reads images from `from` to `end`; says where it had to stop.
+    /// Reads images from `from` to `end`. Returns the place where it had to stop.
     fn images(
         &mut self,
         container: &mut Container<'a>,

@@ -1,8 +1,7 @@
 //! A cubin: an ELF file for a GPU. Its producer, its architecture, and its parts.
 //!
-//! Two generations exist, told apart by the ABI version in the ELF header: 7 (CUDA 12 and before,
-//! up to sm_90) and 8. They keep the architecture in different bits of `e_flags` (seen on files of
-//! CUDA 11.7 to 13.5).
+//! There are two generations, which the ABI version in the ELF header distinguishes: 7 (CUDA 12 and before, up to
+//! sm_90) and 8. They keep the architecture in different bits of `e_flags` (seen on files of CUDA 11.7 to 13.5).
 
 use object::elf::{FileHeader64, SHT_NOBITS, SHT_SYMTAB, SectionHeader64, Sym64};
 use object::read::elf::{FileHeader, ProgramHeader, SectionHeader, SectionTable, Sym, SymbolTable};
@@ -41,9 +40,9 @@ pub struct Cubin<'d> {
     symbol_names: Names<'d>,
 }
 
-/// How often all sections together may hold each byte of a file.
+/// How many sections may contain each byte of a file, on average.
 const SHARED: u64 = 2;
-/// Bytes that they may hold besides, for cubins of next to nothing.
+/// Additional bytes that they may contain, for very small cubins.
 const LEAST: u64 = 4096;
 
 impl<'d> Cubin<'d> {
@@ -57,7 +56,7 @@ impl<'d> Cubin<'d> {
         let sections = header.sections(E, data).map_err(wrong)?;
         let symbols = sections.symbols(E, data, SHT_SYMTAB).map_err(wrong)?;
         work::count(sections.len());
-        // Each section may be read: together no more than there is.
+        // Each section may be read, so together they must not be much larger than the file.
         let sizes = sections.iter().filter_map(|s| Some(s.file_range(E)?.1));
         let together = sizes.fold(0, u64::saturating_add);
         if together > SHARED * data.len() as u64 + LEAST {
@@ -182,9 +181,9 @@ pub(crate) fn release(text: &[u8]) -> Option<String> {
     (!version.is_empty()).then(|| version.to_owned())
 }
 
-/// Where the file ends, without the padding behind it: its tables and sections end there.
+/// The end of the file without padding, which is the end of its last table or section.
 ///
-/// Gives what `cuobjdump -xelf` writes, byte for byte.
+/// This gives the bytes that `cuobjdump -xelf` writes.
 pub fn length(data: &[u8]) -> Option<usize> {
     let header = Header::parse(data).ok()?;
     let sections = header.section_headers(E, data).ok()?;

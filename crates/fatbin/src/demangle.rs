@@ -5,23 +5,24 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::work;
 
-/// Names come from files: what one may unfold into is bounded.
+/// Names come from files, so the length of a demangled name is limited.
 const LONGEST: usize = 64 << 10;
 /// A text that is almost a name takes the parser twice as long with each argument list in another: a tenth of a second at
 /// this depth. Ten lists in each other fit, and all names of bitsandbytes at half of it.
 const DEEPEST: u32 = 96;
-/// Texts that are no names, of which a process tries so many. What nvcc writes are names.
+/// The number of invalid names that a process tries to demangle. nvcc writes only valid ones.
 const MOST_FAILED: u32 = 64;
-/// What an attempt counts as, besides what it writes.
+/// The cost of an attempt, in addition to what it writes.
 const ATTEMPT: usize = 1 << 10;
 
 static FAILED: AtomicU32 = AtomicU32::new(0);
 
-/// How many times longer than mangled a name may be, besides some bytes. Names of CUTLASS become 20 times as long.
+/// How many times longer than the mangled name a name may be, plus some bytes. Names of CUTLASS become 20 times as
+/// long.
 const GROWTH: usize = 64;
 const LEAST: usize = 1024;
 
-/// The demangled name; what is not mangled, or in an unknown way, stays as it is.
+/// The demangled name. A name that is not mangled, or in an unknown way, stays as it is.
 pub fn demangle(name: &str) -> String {
     if !name.starts_with("_Z") || name.len() > LONGEST {
         return name.to_owned();
@@ -88,7 +89,7 @@ fn attempt(
     Some(out.text)
 }
 
-/// Substitutions can double a name with every few letters.
+/// With substitutions, a few letters can double the length of a name.
 struct Bounded {
     text: String,
     most: usize,

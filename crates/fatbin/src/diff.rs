@@ -10,7 +10,7 @@ use crate::listing::ImageRow;
 /// A kernel in the machine code for one architecture.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct KernelId {
-    /// Readable; what a compiler made up for a file's own names is shown as `*`.
+    /// A readable name. The parts that a compiler adds to a file's own names are shown as `*`.
     pub kernel: String,
     /// `sm_90`, `compute_80`.
     pub target: String,
@@ -57,9 +57,9 @@ pub struct FatbinDifference {
     pub removed: Vec<KernelId>,
     /// Kernels in both, with other numbers.
     pub changed: Vec<Changed>,
-    /// How many are in both and equal in every number that is compared.
+    /// The number of kernels that are in both and have equal numbers.
     pub equal: u64,
-    /// By target: before, after; only where they differ.
+    /// For each target the number before and after, if they differ.
     pub targets: BTreeMap<String, (Total, Total)>,
 }
 

@@ -69,7 +69,7 @@ fn as_text<S: serde::Serializer>(flaw: &Flaw, serializer: S) -> Result<S::Ok, S:
     serializer.collect_str(flaw)
 }
 
-/// How much memory and time a hostile file may cost.
+/// Limits for the memory and time that a hostile file can cost.
 #[derive(Debug, Clone, Copy)]
 pub struct ReadLimits {
     /// The largest image after decompression, in bytes. The largest that was seen in a shipped

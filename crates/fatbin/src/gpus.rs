@@ -1,6 +1,6 @@
 //! The names of GPUs that people know, with their compute capabilities.
 //!
-//! From NVIDIA's list of CUDA GPUs (developer.nvidia.com/cuda-gpus). A name that is not here is not guessed.
+//! From NVIDIA's list of CUDA GPUs (developer.nvidia.com/cuda-gpus). For other names there is no guess.
 
 /// Names without *NVIDIA*, *GeForce*, *Tesla* and *Quadro*, in small letters, without blanks and dashes.
 const NAMES: [(&str, u32); 84] = [

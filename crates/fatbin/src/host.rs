@@ -1,4 +1,4 @@
-//! The files that hold fat binaries: what kind each is, and which of its parts to walk.
+//! Recognises the files that contain fat binaries, and finds the parts that contain them.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -43,7 +43,7 @@ pub enum Format {
 }
 
 impl Format {
-    /// The format of a file with these first bytes; `None` when it can hold no known fat binary.
+    /// The format of a file with these first bytes; `None` if it cannot contain a known fat binary.
     pub fn detect(data: &[u8]) -> Option<Self> {
         match data {
             [0x7f, b'E', b'L', b'F', ..] => match u16_at(data, MACHINE_AT) {
@@ -63,7 +63,7 @@ impl Format {
     }
 }
 
-/// Everything in a file of one of the formats that are read here: not wheels.
+/// Reads a file of any format except wheels.
 pub fn read<'a>(data: &'a [u8], format: Format, limits: &ReadLimits) -> FoundImages<'a> {
     let mut found = FoundImages::default();
     match format {
@@ -157,7 +157,7 @@ fn regions(data: &[u8]) -> Result<(bool, Vec<Piece<'_>>), Flaw> {
     Ok((header.e_type(E) != object::elf::ET_REL, pieces))
 }
 
-/// The same of a program or DLL for Windows, which is always linked.
+/// The same for a program or DLL for Windows, which is always linked.
 fn pieces_of_pe(data: &[u8]) -> Result<(bool, Vec<Piece<'_>>), Flaw> {
     let mut taken = BTreeMap::new();
     let sections = host_pe::sections(data)?.into_iter().enumerate();
@@ -191,9 +191,9 @@ fn piece<'a>(
     Some((wanted, from, bytes))
 }
 
-/// Adds a range to those that are taken, by their start, if it overlaps none of them.
+/// Adds a range to the list of used ranges, sorted by start, if it overlaps none of them.
 fn take(taken: &mut BTreeMap<u64, u64>, range: Range<u64>) -> bool {
-    // As they do not overlap, the last that begins before its end also ends last.
+    // They do not overlap, so the last range that begins before its end also ends last.
     let before = taken.range(..range.end).next_back();
     let free = before.is_none_or(|(_, end)| *end <= range.start);
     if free {
@@ -239,7 +239,7 @@ fn archive<'a>(data: &'a [u8], limits: &ReadLimits, found: &mut FoundImages<'a>)
     }
 }
 
-/// A cubin without a container: its own header says what a container's would.
+/// A cubin without a container. Its own header has the facts that a container's image header would have.
 fn stand_alone<'a>(data: &'a [u8], base: u64, member: Option<&str>, found: &mut FoundImages<'a>) {
     let cubin = match Cubin::parse(data) {
         Ok(cubin) => cubin,

@@ -1,7 +1,7 @@
-//! One image of a fat binary: the header in front of it, and what its fields mean.
+//! Reads one image of a fat binary: the header in front of it, and the meaning of its fields.
 //!
-//! Offsets and meanings were found by making files and comparing with `cuobjdump` 13.5; the ones
-//! that were not seen but are from other people's notes are marked so.
+//! Offsets and meanings were found by making files and comparing with `cuobjdump` 13.5. Those that were not seen, and
+//! come from other people's notes, are marked.
 
 use std::fmt;
 
@@ -150,12 +150,12 @@ impl ImageFlags {
         self.0 & Self::DEBUG != 0
     }
 
-    /// Whether the header ends with a copy of the cubin's compatibility section, not with options.
+    /// Whether the header ends with a copy of the cubin's compatibility section, and not with options.
     pub fn has_compatibility_record(self) -> bool {
         self.0 & Self::COMPAT != 0
     }
 
-    /// The flags in words; those without a known meaning as a number.
+    /// The flags in words. Flags without a known meaning are shown as a number.
     pub fn words(self) -> Vec<String> {
         let known = [
             (Self::A64, "64-bit"),
@@ -222,8 +222,7 @@ pub struct Image<'a> {
 impl<'a> Image<'a> {
     /// Reads the image whose header begins at `at` in `region`, which begins at `base` in the file.
     ///
-    /// # Errors
-    /// The header is wrong, or the region ends before the image does.
+    /// # Errors The header is invalid, or the region ends before the image.
     pub fn read(region: &'a [u8], at: usize, base: u64) -> Result<Self, Flaw> {
         let rest = region.get(at..).unwrap_or_default();
         let header_size = u32_at(rest, 4).ok_or(Flaw::Truncated)?;
@@ -269,7 +268,7 @@ impl<'a> Image<'a> {
         format!("{}{}", self.kind.prefix(), self.arch)
     }
 
-    /// Header and payload: what the image costs in the file, in bytes. 0 for a part of another.
+    /// The size of header and payload in the file, in bytes. It is 0 for a part of a concatenated image.
     pub fn cost(&self) -> u64 {
         match self.place.part {
             Some(_) => 0,
@@ -297,7 +296,7 @@ fn identifier(header: &[u8]) -> Option<String> {
 /// The options' text. Where it lies outside the header (CUDA 11.7 points just behind it, with
 /// length zero) there is none.
 fn options(header: &[u8], kind: ImageKind, flags: ImageFlags) -> Option<String> {
-    // There the bytes are a binary record about compatibility, and a table.
+    // In this case the bytes are a binary record about compatibility, and a table.
     if flags.has_compatibility_record() || kind == ImageKind::Concatenated {
         return None;
     }

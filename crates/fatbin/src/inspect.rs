@@ -36,8 +36,7 @@ impl Inside {
 impl Image<'_> {
     /// Decompresses the image and reads what is in it.
     ///
-    /// # Errors
-    /// It does not decompress, or a cubin's tables are damaged.
+    /// # Errors It cannot be decompressed, or a cubin's tables are damaged.
     pub fn inside(&self, limits: &ReadLimits) -> Result<Inside, Flaw> {
         let payload = self.payload(limits)?;
         let mut inside = Inside {

@@ -1,4 +1,4 @@
-//! The functions of an image: what each kernel takes of a GPU.
+//! The functions of an image, and the resources of a GPU that each kernel uses.
 //!
 //! Where each number stands was found by comparing with `cuobjdump -res-usage` on 34,245 functions
 //! of CUDA 11.7 to 13.5.
@@ -127,8 +127,8 @@ pub fn of_cubin(cubin: &Cubin<'_>) -> Result<Vec<Function>, Flaw> {
 /// A function's number among the symbols, its symbol, and its name.
 pub(crate) type OwnFunction<'d> = (SymbolIndex, &'d Symbol, &'d [u8]);
 
-/// The functions that have a section of their own: helpers that were put into a caller's section are a part of it. Of
-/// several symbols with one name the first.
+/// The functions that have a section of their own. A function that is in its caller's section is a part of the caller.
+/// Of several symbols with one name the first.
 pub(crate) fn own_functions<'d>(cubin: &Cubin<'d>) -> Result<Vec<OwnFunction<'d>>, Flaw> {
     let mut functions = Vec::new();
     let mut seen = HashSet::new();
@@ -212,7 +212,7 @@ impl<'d> Sections<'d> {
         self.find(prefix, function).map_or(&[], |(_, data)| data)
     }
 
-    /// The resources that a function's sections state; those that its symbols state are not included.
+    /// The resources in a function's sections, without those in its symbols.
     fn usage(&self, function: &[u8], arch: u32) -> Usage {
         let constants = self.banks.iter().map(|bank| {
             let prefix = format!(".nv.constant{bank}.");

@@ -1,7 +1,7 @@
 //! Reads CUDA binaries: containers, images, kernels, and what a driver will do with them.
 //!
-//! The files come from others, so nothing in one is believed before it is checked: lengths against the bytes that are
-//! there, sizes against [`ReadLimits`]. Damage becomes a [`Problem`] with its place, and the rest of the file is still
+//! The files come from others, so everything in a file is checked before it is used: lengths against the bytes that
+//! exist, sizes against [`ReadLimits`]. Damage becomes a [`Problem`] with its place, and the rest of the file is still
 //! read. Needs no CUDA toolkit, prints nothing, and reads no environment. The format and the driver's rules are
 //! described in `docs/fatbin.md`.
 

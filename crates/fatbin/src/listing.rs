@@ -18,7 +18,7 @@ pub enum Depth {
     Headers,
     /// Also the start of every image, for its toolkit.
     Toolkits,
-    /// Also into every image, for its toolkit and its kernels.
+    /// Reads every image too, for its toolkit and its kernels.
     Kernels,
 }
 
@@ -172,7 +172,7 @@ fn row(
             ImageKind::Ptx => image.uncompressed_size.saturating_sub(1),
             _ => image.uncompressed_size,
         },
-        // Nothing to decompress: the exact length costs a look at the tables.
+        // Nothing has to be decompressed: the tables show the exact length.
         None => image
             .payload(&ReadLimits::default())
             .map_or(image.stored_size, |payload| payload.len() as u64),

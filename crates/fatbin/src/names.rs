@@ -1,4 +1,4 @@
-//! Names out of the string table of an ELF file, of which a hostile one makes each as long as the table.
+//! Reads names from the string table of an ELF file. In a hostile file, each name may be as long as the table.
 
 use std::cell::Cell;
 
@@ -16,7 +16,7 @@ const SHARED: usize = 16;
 /// Bytes that each entry may cost besides.
 const EACH: usize = 64;
 
-/// A table of strings, and how much of it may still be read.
+/// A table of strings, and the number of bytes that may still be read from it.
 #[derive(Debug)]
 pub(crate) struct Names<'d> {
     table: &'d [u8],
@@ -33,10 +33,9 @@ impl<'d> Names<'d> {
         }
     }
 
-    /// The name at a place: up to a zero byte. `None` where there is none.
+    /// The name at a place, up to a zero byte; `None` if there is none.
     ///
-    /// # Errors
-    /// The names have been longer together than the table can hold.
+    /// # Errors All names together were longer than a valid table allows.
     pub(crate) fn get(&self, at: u32) -> Result<Option<&'d [u8]>, Flaw> {
         let Some(rest) = self.table.get(at as usize..) else {
             return Ok(None);
@@ -53,7 +52,7 @@ impl<'d> Names<'d> {
     }
 }
 
-/// The names of an ELF file's sections, compared with one that is wanted: never read as a whole.
+/// Compares the names of an ELF file's sections with a wanted name, without reading them as a whole.
 pub(crate) struct SectionNames<'d>(&'d [u8]);
 
 impl<'d> SectionNames<'d> {

@@ -1,4 +1,4 @@
-//! From stored bytes to the image that `cuobjdump` would extract: decompressed, without padding.
+//! Turns stored bytes into the image that `cuobjdump` would extract: decompressed, without padding.
 
 use std::borrow::Cow;
 use std::cell::RefCell;
@@ -12,7 +12,7 @@ use crate::image::{Image, ImageKind, Method};
 const LZ4_GROWTH: u64 = 255;
 
 thread_local! {
-    // Making one costs more than decompressing a small image.
+    // To create one costs more than to decompress a small image.
     static ZSTD: RefCell<Option<zstd::bulk::Decompressor<'static>>> = const { RefCell::new(None) };
 }
 
@@ -20,8 +20,7 @@ impl Image<'_> {
     /// The image itself: decompressed, and cut to its exact length. LTO-IR is given as it is
     /// stored, which is scrambled.
     ///
-    /// # Errors
-    /// It does not decompress, not to the length it states, or is above the limit.
+    /// # Errors It cannot be decompressed, has another length than it states, or is above the limit.
     pub fn payload(&self, limits: &ReadLimits) -> Result<Cow<'_, [u8]>, Flaw> {
         let whole = decompress(self, limits)?;
         let length = exact_length(self.kind, &whole);
@@ -42,7 +41,7 @@ pub fn decompress<'b>(image: &'b Image<'_>, limits: &ReadLimits) -> Result<Cow<'
     if method == Method::Old {
         return Err(Flaw::Method);
     }
-    // Parts of a concatenated image have been decompressed with it.
+    // The parts of a concatenated image were decompressed with it.
     if method == Method::None || image.place.part.is_some() {
         return Ok(Cow::Borrowed(stored));
     }

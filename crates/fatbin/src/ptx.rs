@@ -1,4 +1,4 @@
-//! PTX text: its kernels and its producer. Knows no more of the language than that.
+//! Finds the kernels and the producer of a PTX text. It knows nothing else of the language.
 
 use memchr::memmem;
 
@@ -7,11 +7,11 @@ pub fn entries(text: &[u8]) -> impl Iterator<Item = &str> {
     ptx_kernels(text).map(|(_, name)| name)
 }
 
-/// The kernels of PTX text, in order: where their `.entry` stands, in bytes, and their names.
+/// The kernels of a PTX text, in order: the place of their `.entry`, in bytes, and their names.
 pub fn ptx_kernels(text: &[u8]) -> impl Iterator<Item = (usize, &str)> {
     memmem::find_iter(text, b".entry").filter_map(move |at| {
-        // `.visible .entry name(`: a directive follows others on its line, never a word.
-        // Not further back than any directives reach: a text may be one line of megabytes.
+        // `.visible .entry name(`: a directive follows others on its line, never a word. The search goes back no
+        // further than directives can reach, because a text may be one line of megabytes.
         let line = text[at.saturating_sub(LONGEST_DIRECTIVES)..at]
             .rsplit(|b| *b == b'\n')
             .next()
@@ -30,7 +30,7 @@ pub fn ptx_kernels(text: &[u8]) -> impl Iterator<Item = (usize, &str)> {
     })
 }
 
-/// Bytes of what may stand before `.entry` on its line: `.visible .weak .extern`, and room.
+/// The most bytes that can be before `.entry` on its line: `.visible .weak .extern`, and some more.
 const LONGEST_DIRECTIVES: usize = 256;
 
 fn is_name(byte: u8) -> bool {

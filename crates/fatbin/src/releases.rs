@@ -1,7 +1,8 @@
-//! Which release of the toolkit or the driver knows what: architectures, PTX, driver numbers.
+//! Tables of releases: which toolkit or driver supports which architectures and PTX versions, and the numbers of
+//! drivers.
 //!
 //! From NVIDIA's release notes of the CUDA toolkit (table of drivers, new architectures, what was removed), as far as
-//! they were out when this was written. What is not in a table is not known, and no advice is given for it.
+//! they were out when this was written. If something is not in a table, it is not known, and there is no advice.
 
 use crate::select::DriverVersion;
 

@@ -1,4 +1,4 @@
-//! Which image of a container a driver takes for a GPU: the rules, without files.
+//! The rules by which a driver chooses an image of a container for a GPU. No files are read here.
 //!
 //! `docs/fatbin.md` says for each rule whether it was seen on a GPU, is documented by NVIDIA, or is inferred;
 //! `crates/fatbin/gpu` checks the predictions on a machine with a GPU.
@@ -96,7 +96,7 @@ impl FromStr for DriverVersion {
 pub enum Gpu {
     /// One with this compute capability, times ten: 90.
     Known(u32),
-    /// One newer than everything in the file: the next generation.
+    /// A GPU that is newer than everything in the file: the next generation.
     Next,
 }
 
@@ -212,7 +212,7 @@ pub enum Selection {
     Run(usize),
     /// It compiles this PTX, or finds it in its cache.
     Jit(usize),
-    /// It fails; the image is the one that it took and could not use.
+    /// The driver fails. The image is the one that it chose and could not use.
     Fail(CudaError, Option<usize>),
 }
 

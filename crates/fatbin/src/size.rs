@@ -1,4 +1,4 @@
-//! Where the bytes of device code are, and what would make them fewer; measured, never estimated.
+//! Measures where the bytes of device code are, and what would reduce them. Nothing is estimated.
 //!
 //! *Device code* is what containers take in their files: headers, images, padding. Several files are added up, and a
 //! wheel counts as it is installed. Bytes of functions are counted after decompression, for in the file images are
@@ -73,7 +73,7 @@ impl SizeSum {
         for dropped in container.dropped {
             self.add_dropped(dropped);
         }
-        // Its header, and what is between images, is the same with every compression.
+        // The header, and the bytes between images, are the same with every compression.
         let images: u64 = container.images.iter().map(|image| image.stored).sum();
         for (mode, sum) in self.modes.iter_mut().enumerate() {
             let sizes = container.images.iter().map(|image| image.compressed[mode]);

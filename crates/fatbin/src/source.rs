@@ -1,4 +1,4 @@
-//! From paths to mapped files: folders are searched, wheels unpacked one member at a time.
+//! Opens and maps the files that paths name. Folders are searched, and wheels are unpacked one member at a time.
 
 use std::fs::File;
 use std::io::{self, Read, Seek};
@@ -15,7 +15,7 @@ use crate::host::{self, Format};
 
 /// Bytes at the start of a file that show its format.
 const HEAD: usize = 32;
-/// Folders within folders; a loop of mounts would be deeper.
+/// The deepest nesting of folders. Only a loop of mounts is deeper.
 const DEEPEST: usize = 64;
 
 /// A file that can be opened, or one inside a wheel.
@@ -90,7 +90,7 @@ pub struct FatbinError {
 }
 
 impl FatbinError {
-    /// Whether the file was read, and is nothing that can hold a fat binary.
+    /// Whether the file was read, and is of a kind that cannot contain a fat binary.
     pub fn is_no_binary(&self) -> bool {
         matches!(self.why, OpenFailure::Unknown | OpenFailure::Empty)
     }
@@ -135,8 +135,7 @@ pub struct Binary {
 impl Binary {
     /// Opens a file, or unpacks a wheel's member to a temporary file without a name.
     ///
-    /// # Errors
-    /// It cannot be read, or is nothing that can hold a fat binary.
+    /// # Errors It cannot be read, or is of a kind that cannot contain a fat binary.
     pub fn open(input: BinaryInput, limits: &ReadLimits) -> Result<Self, FatbinError> {
         match Self::try_open(&input, limits) {
             Ok((map, format)) => Ok(Self { input, format, map }),
@@ -212,8 +211,7 @@ impl AsRef<[u8]> for SharedMap {
 
 /// Reads the directory of a wheel.
 ///
-/// # Errors
-/// It is damaged, or its members overlap: a few bytes would be unpacked again and again.
+/// # Errors It is damaged, or its members overlap. In that case a few bytes would be unpacked again and again.
 pub(crate) fn wheel(file: &File) -> Result<Wheel, OpenFailure> {
     let map = SharedMap(Arc::new(map(file)?));
     let mut wheel = zip::ZipArchive::new(io::Cursor::new(map))?;
@@ -250,7 +248,7 @@ pub fn find(paths: &[PathBuf]) -> (Vec<BinaryInput>, Vec<FatbinError>) {
     (inputs, errors)
 }
 
-/// Depth 0 is a path that was named by the user: there nothing is passed over in silence.
+/// At depth 0 are the paths that the user named. No file among them is ignored silently.
 fn collect_inputs(
     path: &Path,
     depth: usize,

@@ -1,8 +1,8 @@
 //! Rewriting fat binaries without unwanted images, and with other compression.
 //!
-//! The images of a container that are kept are moved together and its header is made to agree; how the file gets
-//! smaller by that depends on its format (`thin_elf`, `thin_archive`). Nothing is compiled or linked, and an image is
-//! compressed anew only where that was asked for.
+//! The images that are kept are moved together, and the container's header is corrected. How the file gets smaller
+//! depends on its format (`thin_elf`, `thin_archive`). Nothing is compiled or linked, and an image is compressed anew
+//! only where that was asked for.
 
 use rayon::prelude::*;
 
@@ -66,7 +66,7 @@ pub struct Thinned {
     pub recompressed: usize,
     /// Bytes that hold images, before and after.
     pub image_bytes: (u64, u64),
-    /// Bytes that are no longer used and had to stay, as zeros.
+    /// Unused bytes that had to stay in the file, as zeros.
     pub zeroed: u64,
     /// Containers without a wanted image; each keeps its smallest image, so that the driver answers as it did before.
     pub left_whole: usize,
@@ -112,7 +112,7 @@ pub fn thin_bytes(
             flaw: problem.flaw.to_string(),
         });
     }
-    // A cubin that is a member by itself has nothing to leave out.
+    // A member that is a single cubin has nothing to leave out.
     let containers = found.containers.iter();
     let containers: Vec<&Container<'_>> =
         containers.filter(|c| c.section != Section::Cubin).collect();

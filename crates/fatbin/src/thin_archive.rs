@@ -1,4 +1,4 @@
-//! Putting smaller containers back into a static library: its members, and the places in its table of symbols.
+//! Puts smaller containers back into a static library, and corrects its members and the places in its table of symbols.
 //!
 //! The table of symbols itself stays as it is: no symbol of a member goes away. Headers keep their dates, owners and
 //! modes, so that the same library gives the same bytes.
@@ -30,7 +30,7 @@ pub(crate) fn place(file: &[u8], containers: Vec<Rewritten>) -> Result<Placed, S
         let end = (member.data_at + member.data.len()) as u64;
         let mut mine = Vec::new();
         while let Some(mut container) = containers.next_if(|c| c.offset < end) {
-            // What lies in front of the member has been taken before.
+            // The bytes before the member were copied already.
             container.offset -= member.data_at as u64;
             mine.push(container);
         }
@@ -110,7 +110,7 @@ fn write(
 fn correct<const N: usize>(table: &mut [u8], moved: &HashMap<usize, usize>) -> Result<(), String> {
     let damaged = || "its table of symbols is damaged; run ranlib on the library".to_owned();
     let count = word::<N>(table, 0).ok_or_else(damaged)?;
-    // A count that the table cannot hold ends at its end.
+    // If the count is too large for the table, the loop ends at the table's end.
     for index in 1..=count {
         let at = index.checked_mul(N).ok_or_else(damaged)?;
         let old = word::<N>(table, at).ok_or_else(damaged)?;

@@ -1,4 +1,4 @@
-//! Putting smaller containers back into an ELF file, and making the file smaller by what is left.
+//! Puts smaller containers back into an ELF file, and makes the file smaller.
 //!
 //! The kept containers of a section are moved to its start, where everything that points at them is
 //! known; else each stays where it begins. Behind them:
@@ -8,7 +8,7 @@
 //!   addresses out of the loaded segment, which becomes two. The larger table of segments that this
 //!   needs has its place in the space that became free.
 //!
-//! Where that is not possible, the bytes stay as zeros, and a note says why.
+//! If that is not possible, the bytes stay as zeros, and a note gives the reason.
 
 use std::collections::HashSet;
 use std::ops::Range;
@@ -178,7 +178,7 @@ fn pack(
         let mut cursor = from;
         for container in mine {
             let wrappers = movable.and_then(|p| p.at(address(container.offset)));
-            // Without a wrapper it is not known what points at it, so it stays.
+            // Without a wrapper it is not known what points at it, so it is not moved.
             let start = match wrappers {
                 Some(_) => cursor,
                 None => container.offset,

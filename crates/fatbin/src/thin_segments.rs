@@ -77,7 +77,7 @@ impl Segment {
         let fits = |from: u64, length: u64, end: u64| {
             from.checked_add(length).is_some_and(|sum| sum <= end)
         };
-        // Notes of the linker may say anything about memory, but not about the file.
+        // A linker's notes may state anything about memory, but not about the file.
         let loaded = self.kind != PT_LOAD.0 || self.in_memory >= self.in_file;
         fits(self.offset, self.in_file, file)
             && fits(self.address, self.in_memory, u64::MAX)

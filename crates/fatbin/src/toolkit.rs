@@ -9,7 +9,7 @@ use crate::error::ReadLimits;
 use crate::image::{Image, ImageKind, Method};
 use crate::ptx;
 
-/// Bytes that are decompressed at a time before they are searched.
+/// How many bytes are decompressed before they are searched.
 const STEP: usize = 64 << 10;
 /// The note is behind the symbols; in NCCL's largest image that is within this.
 const FAR_ENOUGH: usize = 4 << 20;

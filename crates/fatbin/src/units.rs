@@ -1,4 +1,5 @@
-//! What goes or stays as a whole when a container is rewritten: an image, or a concatenated image with its parts.
+//! The units that are kept or removed as a whole when a container is rewritten: an image, or a concatenated image with
+//! its parts.
 
 use crate::container::Container;
 use crate::image::Image;

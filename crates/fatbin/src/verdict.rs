@@ -56,9 +56,9 @@ pub struct Verdict {
     pub error_name: Option<&'static str>,
     /// In a sentence.
     pub why: String,
-    /// The kernels this is about, readable. With an outcome of `fail`: those that cannot run.
+    /// The kernels that are concerned, with readable names. If the outcome is `fail`, these kernels cannot run.
     pub kernels: Vec<String>,
-    /// Kernels that other images of the container have and the chosen one has not.
+    /// Kernels that other images of the container have and the chosen one lacks.
     pub missing: Vec<String>,
 }
 
@@ -187,7 +187,7 @@ fn judge_container<'f, 'a>(
 fn one(file: &str, looked: &Looked<'_, '_>, gpu: Gpu, situation: &Situation) -> Verdict {
     let container = looked.container;
     let candidates: Vec<Candidate> = container.images.iter().map(Candidate::from).collect();
-    // A cubin that is loaded by itself is not chosen from anything: the variables do not count.
+    // For a single cubin there is no choice, so the variables have no effect.
     let situation = match container.section {
         Section::Cubin => &Situation::default(),
         _ => situation,
@@ -270,7 +270,7 @@ fn explain(
         Selection::Fail(CudaError::JitDisabled, _) => {
             format!("would have to compile {target}, and JIT is disabled")
         }
-        // With a driver that reads them it would not have failed.
+        // A driver that reads them would not have failed.
         Selection::Fail(..)
             if situation.driver.is_some_and(|d| !d.reads_concatenated())
                 && images.iter().any(|c| c.concatenated) =>

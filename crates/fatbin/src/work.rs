@@ -1,12 +1,12 @@
-//! Counts what reading a file costs, so that tests can see that it grows as the file does.
+//! Counts the work of reading a file, so that tests can check that it is linear in the file's size.
 //!
-//! Time would tell the same less surely. Only builds with debug assertions count.
+//! Times would be less reliable. It counts only in builds with debug assertions.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 static DONE: AtomicU64 = AtomicU64::new(0);
 
-/// Something was looked at: so many bytes of a name or a section, or so many rows of a table.
+/// Adds work: a number of bytes of a name or a section, or of rows of a table.
 pub(crate) fn count(units: usize) {
     if cfg!(debug_assertions) {
         DONE.fetch_add(units as u64, Ordering::Relaxed);

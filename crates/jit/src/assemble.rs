@@ -1,4 +1,4 @@
-//! Assembles PTX with `ptxas`: as many at once as are allowed, each bounded in time.
+//! Assembles PTX with `ptxas`: several texts at a time, each with a time limit.
 
 use std::fs;
 use std::io;
@@ -44,7 +44,7 @@ pub enum Assembled {
     Made(Made),
     /// `ptxas` refuses it; its words.
     Refused(String),
-    /// It took too long, crashed, or could not be run: nothing is known of the PTX.
+    /// It took too long, crashed, or could not be run, so nothing is known about the PTX.
     Unknown(String),
 }
 
@@ -102,7 +102,7 @@ fn passed(options: &str) -> Vec<String> {
     passed
 }
 
-/// Does all jobs, `at_once` at a time; the answers are in the order of the jobs.
+/// Runs all jobs, `at_once` at a time. The results have the order of the jobs.
 ///
 /// # Errors
 /// There is no folder for temporary files.
@@ -128,7 +128,7 @@ pub fn assemble(
     };
     thread::scope(|scope| {
         for _ in 1..at_once.get().min(jobs.len()) {
-            // Where no thread is to be had, those that there are do its part.
+            // If a thread cannot be started, the others do its work.
             if thread::Builder::new().spawn_scoped(scope, work).is_err() {
                 break;
             }

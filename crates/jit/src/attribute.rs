@@ -1,9 +1,9 @@
-//! Which kernel a complaint of `ptxas` is about: by the line it names, or by a name it says.
+//! Finds the kernel that a message of `ptxas` is about, by the line or the name in the message.
 
 use serde::Serialize;
 use warpcc_fatbin::ptx_kernels;
 
-/// Complaints that are kept of one text; a broken one can have thousands.
+/// The most messages that are kept of one text, because an invalid one can have thousands.
 const MOST: usize = 20;
 
 /// One line of what an assembler says.
@@ -17,7 +17,7 @@ pub struct Complaint {
     pub kernel: Option<String>,
 }
 
-/// The complaints in what an assembler said about `ptx`: at most twenty.
+/// The messages in an assembler's output about `ptx`, at most twenty.
 pub fn complaints(said: &str, ptx: &[u8]) -> Vec<Complaint> {
     let kernels = kernels_by_line(ptx);
     let lines = said.lines().map(str::trim);
@@ -72,7 +72,7 @@ fn kernels_by_line(ptx: &[u8]) -> Vec<(usize, &str)> {
 fn kernel_of_line<'k>(kernels: &[(usize, &'k str)], ptx: &[u8], line: usize) -> Option<&'k str> {
     let (from, name) = kernels.iter().rev().find(|(from, _)| *from <= line)?;
     let body = ptx.split(|b| *b == b'\n').take(line.saturating_sub(1));
-    // A body ends with a bracket at the start of a line in what nvcc and clang write.
+    // In the PTX of nvcc and clang, a body ends with a bracket at the start of a line.
     let ended = body.skip(from - 1).any(|line| line.starts_with(b"}"));
     (!ended).then_some(name)
 }

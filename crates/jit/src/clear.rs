@@ -14,7 +14,7 @@ pub enum Refused {
     /// Nothing tells where it is.
     #[error("{0} is not an absolute path, so the folder is ambiguous")]
     Relative(PathBuf),
-    /// A folder that holds more than a cache, such as a home directory.
+    /// A folder that contains more than a cache, such as a home directory.
     #[error("{0} is the root, the home folder or a folder above it, not a cache of its own")]
     TooHigh(PathBuf),
     /// Not an index and its folders: something else keeps files there.
@@ -48,7 +48,7 @@ pub fn clear(path: &Path, home: Option<&Path>) -> Result<Cleared, Refused> {
     if path.is_relative() {
         return Err(Refused::Relative(path.to_owned()));
     }
-    // The driver follows a link that leads to the cache; links inside are not followed by us.
+    // The driver follows a link to the cache's folder, and so does this. Links inside the folder are not followed.
     let real = path
         .canonicalize()
         .map_err(|error| Refused::Io(path.to_owned(), error))?;
@@ -77,7 +77,7 @@ pub fn clear(path: &Path, home: Option<&Path>) -> Result<Cleared, Refused> {
     if !before.is_cache {
         return Err(Refused::NoCache(real));
     }
-    // By name the index comes last: what is left halfway is still known for a cache.
+    // The index is removed last, so that the folder is still recognised as a cache if this ends halfway.
     entries.sort_by_key(fs::DirEntry::file_name);
     for entry in entries {
         let name = entry.file_name().to_string_lossy().into_owned();

@@ -1,4 +1,4 @@
-//! The folder of a driver's cache: what it is on, what is in it, and what is wrong with that.
+//! The folder of a driver's cache: its file system, its content, and the problems with them.
 //!
 //! [`Folder::examine`] asks the machine; [`remarks`] judges what it found, and can be tested without.
 
@@ -12,7 +12,7 @@ use serde::Serialize;
 use crate::file_system::FileSystem;
 use crate::remark::Remark;
 
-/// Folders in folders: the driver's has two levels. A loop of mounts would be deeper.
+/// The deepest nesting of folders. The driver's cache has two levels. Only a loop of mounts is deeper.
 const DEEPEST: usize = 8;
 
 /// The folder of a cache, and the file system that it is on.
@@ -87,7 +87,7 @@ pub(crate) fn is_bucket(name: &str) -> bool {
     name.len() == 1 && name.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'))
 }
 
-/// Counts what is in the folder; links are not followed, and what cannot be read is left out.
+/// Counts the folder's content. Links are not followed, and files that cannot be read are left out.
 pub fn contents(path: &Path) -> Contents {
     let mut sum = Contents::default();
     let (mut index, mut buckets) = (false, false);

@@ -1,4 +1,4 @@
-//! Which PTX of a file a driver compiles on a GPU, and which PTX there is at all.
+//! Finds the PTX of a file that a driver compiles on a GPU, and all PTX of a file.
 //!
 //! `warpcc_fatbin::judge` says what a driver does; here its PTX is fetched and told apart by content, since a driver's
 //! cache knows a text by its content too.

@@ -1,9 +1,9 @@
 //! The driver of the machine, by the few of its functions that load a module: the only unsafe code
 //! of this crate.
 //!
-//! `libcuda.so.1` comes with the driver and is found at run time, so that a machine without one
-//! still has a warpcc that starts. A module from a file may crash the driver: callers load in a
-//! process that may be lost (see [`crate::Loading`]).
+//! `libcuda.so.1` comes with the driver and is found at run time, so that a machine without one still has a warpcc that
+//! starts. A module from a file may crash the driver, so callers load it in a separate process (see
+//! [`crate::Loading`]).
 #![expect(
     unsafe_code,
     reason = "a C library that is found at run time has no safe interface; each call below gives \
@@ -164,7 +164,7 @@ impl Loader {
     /// # Errors
     /// The driver's.
     pub fn load(&self, image: &[u8], manner: LoadOptions) -> Result<Duration, DriverError> {
-        // A fat binary's fields are words of eight bytes, and it may stand anywhere in a file.
+        // A fat binary's fields are words of eight bytes, but it may be at any place in a file.
         let mut words = vec![0_u64; (image.len() + PADDING).div_ceil(8)];
         for (word, bytes) in words.iter_mut().zip(image.chunks(8)) {
             let mut whole = [0; 8];
@@ -197,7 +197,7 @@ impl Loader {
         let mut module: Handle = ptr::null_mut();
         let mut log = vec![0_u8; LOG_SIZE];
         let mut options = [ERROR_LOG, ERROR_LOG_SIZE];
-        // A number is given in the pointer's place, as cuda.h has it.
+        // A number is passed in place of the pointer, as cuda.h requires.
         let mut values: [Handle; 2] = [
             log.as_mut_ptr().cast(),
             ptr::without_provenance_mut(LOG_SIZE - 1),

@@ -1,4 +1,4 @@
-//! Estimates the cost of compiling PTX where no `ptxas` can measure it: from ratios that were measured.
+//! Estimates the cost of compiling PTX if no `ptxas` can measure it. The ratios were measured.
 
 use serde::Serialize;
 

@@ -1,4 +1,4 @@
-//! File systems by the number that `statfs` gives, as far as they matter to a driver's cache.
+//! File systems that matter for a driver's cache, by the number that `statfs` returns.
 
 use serde::Serialize;
 
@@ -8,13 +8,13 @@ use serde::Serialize;
 pub enum FileSystem {
     /// A server is asked for everything.
     Network(&'static str),
-    /// Another process is asked for everything; often a network behind it.
+    /// Another process answers every request, often over a network.
     Fuse,
-    /// A container's own layer: gone with the container.
+    /// A container's own layer, which is deleted with the container.
     Layer,
-    /// Memory: gone with the machine's or the container's end.
+    /// Memory, which is lost when the machine or the container stops.
     Memory,
-    /// Nothing that can be written at all, such as an image of a disc.
+    /// A file system that cannot be written, such as the image of a disc.
     ReadOnlyImage(&'static str),
     /// Anything else, taken for a local disk.
     Local(&'static str),

@@ -1,9 +1,9 @@
 //! Loading modules in processes that may be lost: what is asked of one, what it says, and what
 //! came of it.
 //!
-//! A driver reads its variables once, and compiled modules stay in memory: only a fresh process
-//! tells what the cache on disk holds. And a module from a damaged file can crash a driver; then
-//! that module is to blame, and the rest is given to another process.
+//! A driver reads its variables once, and compiled modules stay in memory. So only a new process shows what is in the
+//! cache on disk. A module from a damaged file can crash a driver. Then that module is reported, and another process
+//! loads the rest.
 
 use std::ffi::OsString;
 use std::fmt;
@@ -182,7 +182,7 @@ impl Loading {
     }
 }
 
-/// A loading process; ended when it is no longer needed.
+/// A loading process. It is ended when it is no longer needed.
 struct Process {
     child: Child,
     lines: Receiver<String>,
@@ -234,7 +234,7 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // It has said all that was wanted, or will not. Both fail when it has ended, which is fine.
+        // It has written its result, or it never will. Both calls fail if it has ended, which does not matter.
         drop(self.child.kill());
         drop(self.child.wait());
     }

@@ -1,4 +1,4 @@
-//! A program that may hang or print without end: limits for both, and its CPU time.
+//! Runs a program that may hang or print without end, with limits for both. Also measures its CPU time.
 
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -52,7 +52,7 @@ pub(crate) fn run(command: &mut Command, log: &Path, longest: Duration) -> io::R
     })
 }
 
-/// Waits without reaping, since the kernel forgets what a process used when it is reaped.
+/// Waits without reaping, because the CPU time of a process is lost when it is reaped.
 fn wait(child: &Child, longest: Duration) -> (bool, f64) {
     let Some(pid) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) else {
         return (true, 0.0);

@@ -1,4 +1,4 @@
-//! A toolkit's `ptxas`: where it is, which architectures it knows, how it is called for a text.
+//! A toolkit's `ptxas`: its place, the architectures that it knows, and its arguments for a text.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! One thing to say about a machine's settings or a program: what, why, and what to do.
+//! A remark about a machine's settings or a program: the problem, the reason, and what to do.
 
 use serde::Serialize;
 

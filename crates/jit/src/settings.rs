@@ -121,7 +121,7 @@ fn number(value: &OsStr) -> Option<u64> {
     value.to_str()?.trim().parse().ok()
 }
 
-/// 1 was seen to switch on and 0 is the documented default; any other number is taken as C does.
+/// 1 was seen to switch it on, and 0 is the documented default. Any other number counts as in C.
 fn is_on(value: &OsStr) -> bool {
     number(value).is_some_and(|number| number != 0)
 }

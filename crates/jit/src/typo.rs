@@ -28,7 +28,7 @@ const OTHERS: [&str; 12] = [
     "CUDA_BIN_PATH",
 ];
 
-/// Edits that a slip of the hand takes, in a name without its underscores.
+/// The most edits that a typing error makes, in a name without its underscores.
 const SLIPS: usize = 2;
 
 /// The variable that `name` was probably meant to be; `None` if `name` is one that is read, or nothing
@@ -46,7 +46,7 @@ pub fn meant(name: &str) -> Option<&'static str> {
     }
     let bare = |text: &str| text.to_ascii_uppercase().replace(['_', '-'], "");
     let given = bare(name);
-    // Far more often than a slip, it is a variable of some program's own.
+    // Most often it is not a typing error, but another program's variable.
     if !(given.starts_with("CUD") || given.starts_with("NVCUDA") || given.starts_with("CDUA")) {
         return None;
     }

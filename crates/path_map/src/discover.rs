@@ -1,5 +1,5 @@
-//! Which folders' names do not count: those that the user names, or with `auto` those that are called differently in
-//! every clone and every build of the same thing (docs/keys.md, Clones).
+//! Finds the folders whose names do not count: those that the user names, or with `auto` those whose names differ in
+//! every clone and every build of the same project (docs/keys.md, Clones).
 
 use std::path::{Path, PathBuf};
 
@@ -38,13 +38,13 @@ pub struct CallFolders<'a> {
     pub called: Option<&'a Path>,
     /// Sources and libraries.
     pub inputs: &'a [String],
-    /// Every word of the command line in which a path may stand, the compiler's among them.
+    /// Every word of the command line that may contain a path, including the compiler's.
     pub words: &'a [String],
 }
 
 /// The folders of a call whose names do not count.
 pub fn discover(base: &BaseDirs, call: &CallFolders<'_>) -> PathMap {
-    // A folder of the fixed names' own could not be told from them.
+    // A real folder of this name could not be distinguished from the fixed names.
     if base.is_empty() || Path::new(BASE).exists() {
         return PathMap::default();
     }
@@ -79,7 +79,7 @@ impl Named {
         if self.0.iter().any(|(_, known)| *known == folder) {
             return;
         }
-        // Two folders of one kind are two: the first one keeps the name.
+        // If there are two folders of one kind, the first one keeps the name.
         let taken = |name: &str| self.0.iter().any(|(n, _)| n == name);
         let mut free = name.to_owned();
         let mut number = 2;
@@ -134,7 +134,7 @@ impl Named {
         }
     }
 
-    /// The build's own folder, where it lies outside all others.
+    /// The build's own folder, if it is outside all others.
     fn find_build(&mut self, call: &CallFolders<'_>) {
         if self.covers(call.directory) {
             return;

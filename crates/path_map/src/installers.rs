@@ -1,4 +1,4 @@
-//! Folders that installers make anew for every build, told by their names.
+//! Recognises by their names the folders that installers create for every build.
 
 use std::path::{Component, Path, PathBuf};
 

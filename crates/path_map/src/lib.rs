@@ -1,8 +1,8 @@
-//! Folders whose names do not count: what is made below one of them is as good in every clone of it.
+//! Folders whose names do not count: a result that was made below one of them is valid in every clone of it.
 //!
-//! A [`PathMap`] gives each such folder a fixed name. Such a folder is mapped. Keys and records have the fixed names; people and files have the
-//! real ones. The map is made once for a call and handed to the code that needs it. It works on paths, text and the parts of
-//! keys, and knows no tool, no cache and no command line.
+//! A [`PathMap`] gives each such folder a fixed name. Such a folder is mapped. Keys and records have the fixed names;
+//! people and files have the real ones. The map is made once for a call and passed to the code that needs it. It works
+//! on paths, text and the parts of keys, and knows no tool, no cache and no command line.
 //!
 //! [`discover()`] is the only function that looks at the disk: with `auto`, it asks where repositories begin.
 

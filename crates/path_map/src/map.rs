@@ -8,7 +8,7 @@ use std::ops::Range;
 
 use crate::text::{ends_component, replace_all};
 
-/// Where mapped folders seem to be. Nothing real may be there: on a machine with such a folder there is no map.
+/// The folder that fixed names begin with. On a machine where it really exists, there is no map.
 pub const BASE: &str = "/warpcc-base/";
 
 /// A folder and its fixed name.
@@ -168,7 +168,7 @@ impl PathMap {
         parts.collect::<Vec<_>>().join(&b':').into()
     }
 
-    /// Where a path under a fixed name really is; `None` for a name that no folder has here.
+    /// The real path for one with a fixed name; `None` if no folder here has that name.
     pub fn real<'a>(&self, path: &'a [u8]) -> Option<Cow<'a, [u8]>> {
         if !path.starts_with(BASE.as_bytes()) {
             return Some(path.into());
@@ -198,7 +198,7 @@ impl PathMap {
         replace_all(text, swaps)
     }
 
-    /// Whether a folder's real name stands anywhere in `bytes`.
+    /// Whether `bytes` contain a folder's real name.
     pub fn is_named_in(&self, bytes: &[u8]) -> bool {
         self.places_in(bytes).next().is_some()
     }

@@ -1,4 +1,4 @@
-//! Names of folders in text: where one begins and ends, and others in their places.
+//! Finds names of folders in text, and replaces them.
 
 /// Whether a component of a path may end before `next`.
 pub(crate) fn ends_component(next: Option<&u8>) -> bool {
@@ -26,7 +26,7 @@ pub(crate) fn replace_all(text: &[u8], mut swaps: Vec<(&str, &str)>) -> Vec<u8> 
                 .map(|at| (at, which)),
         );
     }
-    // At one place the longest, which is the first, counts.
+    // At one place the longest counts, which comes first.
     hits.sort_unstable();
     let mut out = Vec::with_capacity(text.len());
     let mut done = 0;

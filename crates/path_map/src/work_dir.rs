@@ -1,4 +1,4 @@
-//! A working directory with its path map: what relative paths start from, and what tools see of it.
+//! A working directory with its path map: the start of relative paths, and the names that tools get.
 
 use std::borrow::Cow;
 use std::path::Path;

@@ -15,7 +15,7 @@ use paths::Names;
 
 /// The tool's name for a call that was bypassed.
 pub const PLAIN: &str = "nvcc";
-/// A call this far from the others was started under another clock.
+/// If a call is this far from the others, its clock was a different one.
 const ANOTHER_CLOCK_NS: u64 = 7 * 24 * 3600 * 1_000_000_000;
 
 /// One build, ready to be reported.
@@ -112,7 +112,7 @@ impl Build {
                 folder,
             });
         }
-        // Of two that start at once the longer one is the outer one.
+        // If two start at the same time, the longer one is the outer one.
         build
             .calls
             .sort_by_key(|call| (call.started, Reverse(call.finished), call.record.id));
@@ -190,7 +190,7 @@ impl Build {
             if !task.ran() {
                 continue;
             }
-            // More slots than any machine has processors is a broken number.
+            // A number of slots that is larger than any machine's processors is invalid.
             let given = task
                 .slot
                 .filter(|slot| *slot < 4096)
@@ -253,7 +253,7 @@ fn last_end(record: &InvocationRecord) -> Duration {
     ends.fold(record.wall, Duration::max)
 }
 
-/// No step takes longer than a week; an offset beyond that is a broken clock.
+/// No step takes longer than a week. A larger offset comes from a wrong clock.
 fn sane(offset: Duration) -> Duration {
     if offset > Duration::from_nanos(ANOTHER_CLOCK_NS) {
         return Duration::ZERO;

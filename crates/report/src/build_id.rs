@@ -1,4 +1,4 @@
-//! Which build a call belongs to: a function of the processes that led to it.
+//! Finds the build that a call belongs to, from the processes above it.
 //!
 //! All calls that one outermost build tool started are one build. If `pip` runs `setup.py`, which
 //! runs `ninja`, that is the `pip`. The search stays within one session, and ends at an interactive
@@ -11,7 +11,7 @@ mod proc;
 
 pub use proc::Ancestry;
 
-/// Calls that belong to no build share the log of their session, named with this.
+/// Calls without a build share the log of their session, whose name begins with this.
 pub(crate) const ALONE: &str = "alone";
 
 /// A process above ours.
@@ -101,7 +101,7 @@ pub fn identify(own: &Process, ancestors: &[Process], boot: &str, given: Option<
     }
     let session = Process {
         pid: own.session,
-        // The oldest process of the session that can be seen tells sessions with one number apart.
+        // The oldest visible process of the session distinguishes sessions with the same number.
         started: ancestors
             .iter()
             .filter(|process| process.session == own.session)
@@ -177,7 +177,7 @@ fn driver_name(process: &Process) -> Option<&'static str> {
         return Some(known);
     }
     if program == "cmake" {
-        // CMake configuring runs the compiler too, and that is part of the same work.
+        // CMake runs the compiler when it configures, and that is part of the same build.
         return Some("cmake");
     }
     // The server of Bazel names itself after the workspace.
@@ -241,7 +241,7 @@ fn script_driver(script: &str) -> Option<&'static str> {
     }
 }
 
-/// Whether it is a shell with a person behind it: one that was given no script and no command.
+/// Whether it is an interactive shell: one without a script and without a command.
 fn is_typed_into(process: &Process) -> bool {
     let mut args = process.args.iter().map(String::as_str);
     let program = args.next().map_or(process.name.as_str(), base);

@@ -1,4 +1,4 @@
-//! The builds that are remembered: a folder with one log per build, the oldest removed.
+//! The builds that are remembered: a folder with one log per build. The oldest logs are removed.
 //!
 //! One log per build and not one file per call: a build of 2,000 calls would leave 2,000 files to
 //! create, list and remove, and a log of that size is read in a few milliseconds. Appending is
@@ -22,9 +22,10 @@ const ENDING: &str = "log";
 pub struct HistoryLimits {
     /// This many builds, and the lone calls of this many sessions.
     pub builds: usize,
-    /// All logs together, bytes. The newest log is kept whatever its size.
+    /// The largest size of all logs together, in bytes. The newest log is always kept.
     pub bytes: u64,
-    /// One log, bytes: beyond it a build goes on in another file, which counts by itself.
+    /// The largest size of one log, in bytes. A build with more continues in another file, which counts as a log of its
+    /// own.
     pub log_bytes: u64,
 }
 
@@ -155,15 +156,14 @@ impl History {
 
     /// Remembers a call.
     ///
-    /// # Errors
-    /// The folder cannot be written, the disk is full: worth a warning, never a failed build.
+    /// # Errors The folder cannot be written, or the disk is full. The caller prints a warning; the build never fails.
     pub fn append(&self, build: &BuildId, mut call: InvocationRecord) -> Result<(), HistoryError> {
         call.shorten();
         let bytes = log::encode(&call).ok_or(HistoryError::TooLong)?;
         let path = self.folder.join(format!("{}.{ENDING}", build.log));
         let (mut file, new) = self.open(&path)?;
         let failed = |source| HistoryError::io("append to", &path, source);
-        // One call: the rest of a short write would land behind other processes' records.
+        // A single call: after a short write, the rest would be placed after other processes' records.
         let written = file.write(&bytes).map_err(failed)?;
         if written < bytes.len() {
             return Err(HistoryError::Torn { path });
@@ -183,7 +183,7 @@ impl History {
             options.append(true).create_new(new);
             options.mode(self.mode).open(path)
         };
-        // Nearly always it is there. A race to create it has one winner; the other appends.
+        // It nearly always exists. If two processes create it, one succeeds and the other appends.
         for _ in 0..8 {
             match open(false) {
                 Ok(file) => return Ok((file, false)),
@@ -251,7 +251,7 @@ impl History {
             if path.extension().is_none_or(|ending| ending != ENDING) {
                 continue;
             }
-            // A log that was removed in the meantime counts as never there.
+            // A log that was removed meanwhile counts as if it had never existed.
             if let Ok(found) = fs::symlink_metadata(&path)
                 && found.is_file()
             {
@@ -284,8 +284,7 @@ impl History {
         Ok(builds)
     }
 
-    /// Every call that is remembered, in no useful order. Reads each log once, and holds one at a
-    /// time.
+    /// Every call that is remembered, in no particular order. Reads each log once, and holds one at a time.
     ///
     /// # Errors
     /// The folder is there and cannot be listed. A log that cannot be read is passed over.

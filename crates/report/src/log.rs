@@ -1,4 +1,4 @@
-//! The bytes of a log: records one after the other, each found again even behind a broken one.
+//! The format of a log: records one after the other. Each can be found even after a damaged one.
 //!
 //! ```text
 //! log    = record*
@@ -20,7 +20,7 @@ use crate::record::InvocationRecord;
 /// Changed with every change of what a record holds.
 const MAGIC: &[u8; 8] = b"WCCREP02";
 const HEAD: usize = 8 + 4 + 8;
-/// No record is longer; a length beyond it was never written by us.
+/// The longest record. A larger length was not written by warpcc.
 const LONGEST: usize = 8 << 20;
 
 /// The contents of a log.
@@ -74,7 +74,7 @@ pub fn encode(invocation: &InvocationRecord) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// Reads all that is sound. Never fails and never trusts a length.
+/// Reads all intact records. It never fails, and trusts no length.
 pub fn decode(bytes: &[u8]) -> Reading {
     let mut reading = Reading::default();
     let finder = memmem::Finder::new(MAGIC);
@@ -177,7 +177,7 @@ mod tests {
         let mut bytes = encode(&odd).expect("short");
         bytes.extend_from_slice(&log(&[2]));
         assert_eq!(ids(&decode(&bytes)), [1, 2]);
-        // Its own head is broken: what is inside must not pass for a record.
+        // Its own head is damaged: the bytes inside must not be taken for a record.
         bytes[0] = b'X';
         assert_eq!(ids(&decode(&bytes)), [2]);
     }

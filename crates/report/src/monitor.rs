@@ -50,7 +50,7 @@ pub struct MonitorState {
     pub left: Option<Duration>,
 }
 
-/// Memory of the machine, KiB. Zero for what is not known.
+/// Memory of the machine, in KiB. Zero if it is not known.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct MemoryNow {
     /// All there is.
@@ -59,7 +59,7 @@ pub struct MemoryNow {
     pub used_kib: u64,
     /// The memory that our tasks may use together.
     pub budget_kib: u64,
-    /// The part of the budget that our tasks have been granted.
+    /// The part of the budget that the running tasks have.
     pub granted_kib: u64,
 }
 
@@ -162,7 +162,7 @@ pub(crate) fn short_memory(kib: u64) -> String {
     }
 }
 
-/// A name as a terminal may show it: nothing in it moves the cursor or turns text around.
+/// A name that is safe for a terminal: without characters that move the cursor or reverse the text.
 pub fn harmless(text: &str) -> String {
     let turns = |c: char| matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
     let letter = |c: char| {

@@ -1,4 +1,4 @@
-//! A build as one HTML page that needs nothing else: no network, no fonts, no other file.
+//! A build as one self-contained HTML page: it needs no network, no fonts and no other file.
 //!
 //! The page shows text from outside: names of files, options, messages. This text is added as JSON in which `<` is
 //! escaped, and is put into the page as text only. If that ever fails, the page's content security policy still allows no
@@ -17,7 +17,7 @@ mod palette;
 
 const TEMPLATE: &str = include_str!("../page/page.html");
 const STYLE: &str = include_str!("../page/page.css");
-/// One script of several files: the later ones use what the earlier ones define.
+/// One script, made of several files. Later files use definitions of earlier ones.
 const SCRIPTS: [&str; 5] = [
     include_str!("../page/format.js"),
     include_str!("../page/model.js"),
@@ -37,7 +37,7 @@ pub fn write(build: &Build, summary: &Summary, out: &mut dyn Write) -> io::Resul
     let style = STYLE
         .replace("{{light}}", &palette::variables(palette::LIGHT))
         .replace("{{dark}}", &palette::variables(palette::DARK));
-    // Piece by piece, so that no text from outside is ever taken for a place to fill in.
+    // The page is filled in piece by piece, so that no text from outside is taken for a placeholder.
     for (at, piece) in TEMPLATE.split("{{").enumerate() {
         let Some((place, rest)) = piece.split_once("}}").filter(|_| at > 0) else {
             out.write_all(piece.as_bytes())?;
@@ -56,7 +56,7 @@ pub fn write(build: &Build, summary: &Summary, out: &mut dyn Write) -> io::Resul
     Ok(())
 }
 
-/// Writes JSON so that it cannot end the element it stands in: `<` only ever is in strings.
+/// Writes JSON that cannot end the HTML element around it: `<` occurs only in strings, where it is escaped.
 struct Escaping<'a>(&'a mut dyn Write);
 
 impl Write for Escaping<'_> {

@@ -1,4 +1,4 @@
-//! The record of one call of warpcc: every report is made from these.
+//! The record of one call of warpcc. Every report is made from such records.
 //!
 //! A record has measurements, and nothing that can be computed from them. Times are offsets from the call's own
 //! start. `since_boot` places the call among others, because the wall clock may be set while a build runs. In
@@ -16,7 +16,7 @@ pub const COMMAND_KEPT: usize = 16 << 10;
 /// One call of warpcc, from its start to its exit code.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct InvocationRecord {
-    /// Tells this call from any other; see [`crate::build_id::Process::invocation_id`].
+    /// A number that no other call has; see [`crate::build_id::Process::invocation_id`].
     pub id: u64,
     /// The build it belongs to; see [`crate::build_id::BuildId`].
     pub build: String,
@@ -79,7 +79,7 @@ pub enum CallOutcome {
     },
 }
 
-/// One part of the key that is not what the cache remembers.
+/// A part of the key that differs from the one in the cache.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct KeyPartChange {
     /// The kind of part: `option`, `header`, `source`, `host compiler`, `environment`.
@@ -267,7 +267,7 @@ impl InvocationRecord {
     }
 }
 
-/// Cuts a text between two characters, and marks the cut.
+/// Cuts a text between two characters, and marks the place.
 fn cut(text: &mut String, most: usize) {
     if text.len() > most {
         let end = (0..=most).rev().find(|at| text.is_char_boundary(*at));

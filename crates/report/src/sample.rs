@@ -1,4 +1,4 @@
-//! Made-up builds for tests, screenshots and documentation. Nothing in them was measured.
+//! Invented builds for tests, screenshots and documentation. Nothing in them was measured.
 //!
 //! A small simulation of a scheduler with slots and memory, so that the records agree with each
 //! other as those of a real build do. The same description gives the same build.

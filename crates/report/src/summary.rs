@@ -72,7 +72,7 @@ pub struct Summary {
     /// The sums of nvcc's own traces, where the caller has added them.
     #[serde(skip)]
     pub device_traces: Option<DeviceTraces>,
-    /// Calls whose clock cannot have been right; their place in time is a guess.
+    /// Calls whose clock was wrong. Their place in time is a guess.
     pub clock_jumps: usize,
 }
 

@@ -15,7 +15,7 @@ const SLOTS: u32 = 1;
 /// The calls, in as many lanes as ran at once.
 const CALLS: u32 = 2;
 
-/// Writes the trace, an event a line: a large one need not be in memory as a whole.
+/// Writes the trace, one event per line, so that a large trace need not be in memory as a whole.
 ///
 /// # Errors
 /// Writing to `out` failed.
@@ -33,7 +33,7 @@ pub fn write(build: &Build, out: &mut dyn Write) -> io::Result<()> {
         ))?;
     }
     for span in &build.spans {
-        // A cached task held no slot; it is shown among the calls.
+        // A cached task had no slot, so it is shown among the calls.
         if let Some(lane) = span.lane {
             events.add(&task(build, span, lane))?;
         }

@@ -1,4 +1,4 @@
-//! What a container would save without an architecture, and what a GPU would do then.
+//! How many bytes a container would save without an architecture, and what a GPU would run then.
 
 use std::collections::BTreeSet;
 

@@ -47,7 +47,7 @@ pub(super) struct MeasuredImage {
     has_more: bool,
 }
 
-/// Measures a file. What cannot be read counts with what it takes in the file.
+/// Measures a file. For a part that cannot be read, its size in the file counts.
 pub(super) fn measure(binary: &Binary, options: SizeOptions, limits: &ReadLimits) -> Measured {
     let found = binary.contents(limits);
     let file = binary.input.to_string();

@@ -1,4 +1,4 @@
-//! Short names for files that are still distinct: below the folder they all share.
+//! Short but distinct names for files: their paths below the folder that they all share.
 //!
 //! Paths are compared as text. No file is looked at: the build may be long gone.
 

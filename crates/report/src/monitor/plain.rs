@@ -1,4 +1,4 @@
-//! The live view where there is no terminal: plain lines, for pipes and logs.
+//! The live view without a terminal: plain lines, for pipes and logs.
 
 use std::fmt::Write as _;
 use std::io::{self, Write};

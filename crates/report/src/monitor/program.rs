@@ -50,7 +50,7 @@ impl Default for MonitorSettings {
 pub enum MonitorEnded {
     /// The user pressed the key for it.
     Quit,
-    /// This signal came. A program that ends because of it exits with 128 plus its number.
+    /// This signal arrived. A program that ends because of it exits with 128 plus its number.
     Signal(i32),
 }
 
@@ -119,7 +119,7 @@ impl<W: Write> Taken<W> {
 
     fn enter(&self) -> io::Result<()> {
         enable_raw_mode()?;
-        // From here on dropping it gives the terminal back, even where the next step fails.
+        // From here on dropping it restores the terminal, even if the next step fails.
         OURS.store(true, Ordering::SeqCst);
         execute!((self.out)(), EnterAlternateScreen, Hide)
     }

@@ -21,7 +21,7 @@ use serde::Serialize;
 use crate::build::{Build, Span};
 use crate::record::Wait;
 
-/// Shorter than that, a task was not held up but took its time to start.
+/// A shorter wait is not counted as one: it is the time that starting a task takes.
 const PROMPT: Duration = Duration::from_millis(2);
 
 /// The path and what it is made of.
@@ -69,9 +69,9 @@ pub enum SegmentKind {
     Task,
     /// warpcc's own work: nvcc's dry run, look-ups, outputs put in place, a direct hit.
     Warpcc,
-    /// A task could have run and did not, for no known reason.
+    /// A task could have run and did not. The reason is not known.
     Waiting,
-    /// No call was running that the next one could have waited for.
+    /// There was no running call for which the next one could have waited.
     Outside,
 }
 
@@ -254,7 +254,7 @@ impl<'a> Walk<'a> {
             .partition_point(|one| spans[*one].finished <= span.started);
         let ran = |one: &&usize| spans[**one].lane.is_some() && !self.seen.contains(one);
         let before = self.ended[..until].iter().rev().find(ran).copied()?;
-        // Ended before the wait began: then it was not what was waited for.
+        // It ended before the wait began, so the wait was not for it.
         (spans[before].finished > span.queued).then_some(before)
     }
 

@@ -58,7 +58,7 @@ pub struct MissReason {
     pub kind: String,
     /// Its name.
     pub name: String,
-    /// Calls that missed for it first. A call counts for one reason.
+    /// Calls for which this was the first reason of the miss. Each call counts for one reason.
     pub calls: usize,
     /// Processor time that those calls spent.
     #[serde(rename = "cpu_s", serialize_with = "crate::seconds::serialize")]

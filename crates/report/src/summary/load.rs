@@ -1,7 +1,7 @@
 //! How busy the machine was: tasks at once, memory, and what tasks had to wait for.
 //!
-//! A task's memory is counted with its peak for as long as it ran, so the sum at a moment is at
-//! least what was really held. That is also how the scheduler plans.
+//! A task's memory counts with its peak for the whole time of the task, so the sum at a moment is at least the memory
+//! that was really used. That is also how the scheduler plans.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
