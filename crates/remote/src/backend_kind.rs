@@ -26,8 +26,8 @@ pub enum AnyBackend {
 }
 
 impl AnyBackend {
-    /// The client for the server of `layer`. It does not connect yet. `cache` is the cache's folder, in which some
-    /// clients store what they know; without it they only read. To be called inside a runtime.
+    /// The server of `layer`; does not reach out yet. `cache` is the cache's folder, where some keep what they have learned;
+    /// without it they only answer. To be called inside a runtime.
     ///
     /// # Errors
     /// A setting that makes no sense to this kind of server, a certificate that cannot be read.
@@ -85,8 +85,8 @@ impl AnyBackend {
         }
     }
 
-    /// Whether written results should be published now. With a server that takes bundles, nothing is visible before;
-    /// others publish each thing as it is written.
+    /// Whether what was written should be published now. Nothing is seen before where a server takes bundles; others
+    /// publish each thing as it is written.
     pub async fn should_publish(&self) -> bool {
         match self {
             Self::Github(github) => github.is_full().await,
@@ -109,7 +109,7 @@ impl AnyBackend {
     pub fn can_be_replaced(&self) -> bool {
         !matches!(self, Self::Github(_))
     }
-    /// Removes a result and a blob, if the protocol can do that. If they stay, they do no harm.
+    /// Removes a result and a blob where the protocol can; what stays does no harm.
     pub async fn remove(&self, key: &Key, blob: &Digest) {
         match self {
             // The Remote Execution API removes nothing.

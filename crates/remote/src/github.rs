@@ -1,12 +1,12 @@
-//! GitHub Actions' cache: the results of a job are one bundle, which is uploaded at the job's end and read by ranges.
+//! GitHub Actions' cache: what a job made as one bundle, uploaded at the job's end, and read by ranges.
 //!
 //! GitHub takes 200 entries a minute for a whole repository, so an entry for each blob would lose most of them. A bundle
 //! is an entry with a number in its name, and takes three requests. Its index covers earlier bundles too. A reader asks for
 //! the newest one, and for those near it that its index does not know, because their jobs ran at the same time. Then it
 //! fetches parts of bundles as they are needed (`parts`), once for all processes of a job.
 //!
-//! A name can be used only once. So if several jobs end at the same time, each gets a number of its own, and none
-//! replaces the bundle of another. The reasons are in docs/design/remote.md.
+//! A name is taken once and for ever, so of several jobs that end at once each gets a number of its own, and none
+//! replaces what another made. The reasons are in docs/design/remote.md.
 
 mod archive;
 mod beginning;
@@ -41,7 +41,7 @@ pub struct Github {
     service: Service,
     /// Names begin with it.
     prefix: String,
-    /// The folder for bundles on this disk. Without it nothing is read.
+    /// Where bundles are on this disk. Without it nothing is read.
     parts: Option<Parts>,
     view: Mutex<Option<Arc<Index>>>,
     loading: tokio::sync::Mutex<()>,
@@ -66,7 +66,7 @@ impl Github {
         };
         let place: String = place.trim_end_matches('/').chars().map(plain).collect();
         let place = if place.is_empty() { "default" } else { &place };
-        // Two jobs may see different bundles under one name. Each has its own token, and so its own folder.
+        // Two jobs may see different bundles under one name: each has a token, and so a folder, of its own.
         let job = match &layer.auth.token {
             Some(Origin::Given(token)) => Digest::of_bytes(token.reveal().as_bytes()).hex(),
             _ => Digest::of_bytes(b"").hex(),
@@ -84,7 +84,7 @@ impl Github {
         })
     }
 
-    /// The same for an uploader: it always asks which bundle is the newest.
+    /// The same to upload: it asks what the newest bundle is, whatever is known.
     #[must_use]
     pub fn for_uploads(mut self) -> Self {
         self.uploads = true;
@@ -113,7 +113,7 @@ impl Github {
         (self.name(number) == name).then_some(number)
     }
 
-    /// Passes on the bytes at `place`. Returns false if they are gone.
+    /// Hands on what is at `place`. False where it is not there any more.
     async fn read(
         &self,
         place: &Place,
@@ -152,7 +152,7 @@ impl Github {
         let Some(place) = place.filter(|place| place.size == digest.size) else {
             return Ok(false);
         };
-        // zstd never makes anything much longer.
+        // zstd makes nothing much longer than it was.
         if place.packed > digest.size.saturating_add(digest.size / 64 + 4096) {
             return Err(self.lie(&place, "an index with a blob that is too long"));
         }
@@ -168,7 +168,7 @@ impl Github {
         self.judge(&place, done)
     }
 
-    /// Whether the newest bundles, or the unfinished one, have it.
+    /// Whether the newest bundles, or the one in the making, have it.
     fn will_be_there(&self, view: &Index, making: Option<&Archive>, name: &Name) -> bool {
         let stays = |place: Place| {
             let gone = self
@@ -180,7 +180,7 @@ impl Github {
         making.is_some_and(|archive| archive.has(name)) || view.find(name).is_some_and(stays)
     }
 
-    /// The unfinished bundle; `None` if there is no folder for it.
+    /// The bundle in the making; none where there is no folder for it.
     fn making<'a>(
         &self,
         slot: &'a mut Option<Archive>,

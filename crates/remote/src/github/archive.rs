@@ -13,11 +13,11 @@ use crate::action_result;
 use crate::backend::UploadSource;
 use crate::error::RemoteError;
 
-/// A bundle with this many bytes is uploaded, and a new one is begun.
+/// A bundle that has so many bytes is given away, and another one begun.
 const FULL: u64 = 256 << 20;
-/// zstd's level. Blobs are packed once and fetched often.
+/// zstd's level: packed once, fetched often.
 const LEVEL: i32 = 3;
-/// If an uploader's file is older than this, the uploader has ended.
+/// A file of an uploader that is older is nobody's.
 const ABANDONED: Duration = Duration::from_secs(3600);
 
 /// The bundle.
@@ -154,7 +154,7 @@ impl Archive {
         places.extend(ours.map(|(name, place)| (*name, here(place))));
         let mut known = before.known.clone();
         known.insert(bundle);
-        let index = Index::from_places(known, places);
+        let index = Index::of(known, places);
         let packed = zstd::bulk::compress(&index.bytes(), LEVEL);
         let packed = packed.map_err(|error| at(&self.path, &error))?;
         let end = self.length;
@@ -167,7 +167,7 @@ impl Archive {
             .file
             .seek(SeekFrom::Start(end))
             .and_then(|_| self.file.write_all(&packed))
-            // It is of an index that was written before, under another number.
+            // Of an index that was written before under another number.
             .and_then(|()| self.file.set_len(end + packed.len() as u64))
             .and_then(|()| self.file.seek(SeekFrom::Start(0)))
             .and_then(|_| self.file.write_all(&beginning.bytes()));
@@ -183,7 +183,7 @@ impl Drop for Archive {
     }
 }
 
-/// Removes the files of uploaders that were killed.
+/// Removes what uploaders left that were killed.
 fn sweep(folder: &Path) {
     for file in std::fs::read_dir(folder).into_iter().flatten().flatten() {
         let is_new = file.file_name().to_string_lossy().starts_with("new-");

@@ -36,7 +36,7 @@ impl Beginning {
         bytes
     }
 
-    /// Reads these bytes; `None` if they are not a bundle's.
+    /// What these bytes say; none where they are no bundle's.
     pub fn read(bytes: &[u8]) -> Option<Self> {
         let rest = bytes.strip_prefix(MAGIC)?;
         let (numbers, _) = rest.first_chunk::<24>()?.as_chunks::<8>();
@@ -53,7 +53,7 @@ impl Beginning {
     }
 }
 
-/// Fetches the beginning of the bundle at `url`; `None` if that is no bundle.
+/// Asks for the beginning of the bundle at `url`. None where that is no bundle.
 ///
 /// # Errors
 /// As all requests.

@@ -20,10 +20,9 @@ const MOST_BUNDLES: usize = 4 * WINDOW as usize;
 const MOST_ROWS: usize = 400_000;
 /// Largest index.
 pub const LARGEST: usize = 12 + 8 * MOST_BUNDLES + ROW * MOST_ROWS;
-/// The number of bundles that are read, counted from the newest.
+/// Bundles that are read, counted from the newest.
 pub const WINDOW: u32 = 32;
-/// Results of bundles of this age go into a new bundle when they are used, before their own bundle is too old to be
-/// read.
+/// From this age on what is used goes into a new bundle too, before its own falls out of the window.
 const AGING: u32 = WINDOW / 2;
 
 /// A bundle: its number, and by chance a second one. Branches number their bundles alike, and see those of the main branch.
@@ -102,7 +101,7 @@ impl Index {
         None
     }
 
-    /// Whether `bundle` will soon be too old to be read.
+    /// Whether what is in `bundle` will soon be read no more.
     pub fn is_aging(&self, bundle: Bundle) -> bool {
         bundle.number().saturating_add(AGING) <= self.newest()
     }
@@ -112,8 +111,8 @@ impl Index {
         self.rows.chunks_exact(ROW).filter_map(decode)
     }
 
-    /// Merges several indexes. Of two places of one result the newer one counts, or the first if they are of the same
-    /// age. Bundles that are too old are left out. If there are too many rows, the oldest are left out.
+    /// Several as one. Of two places the newer one counts, of two as new the first; bundles before the window are forgotten, and so is, from the
+    /// oldest on, what is more than an index may have.
     pub fn merged<'i>(indexes: impl IntoIterator<Item = &'i Index>) -> Index {
         let mut places: BTreeMap<Name, Place> = BTreeMap::new();
         let mut known = BTreeSet::new();
@@ -126,11 +125,11 @@ impl Index {
                 }
             }
         }
-        Self::from_places(known, places)
+        Self::of(known, places)
     }
 
     /// An index of these places.
-    pub fn from_places(mut known: BTreeSet<Bundle>, mut places: BTreeMap<Name, Place>) -> Index {
+    pub fn of(mut known: BTreeSet<Bundle>, mut places: BTreeMap<Name, Place>) -> Index {
         let newest = known.last().map_or(0, |bundle| bundle.number());
         let mut oldest = newest.saturating_sub(WINDOW - 1);
         loop {
@@ -158,7 +157,7 @@ impl Index {
         bytes
     }
 
-    /// Decodes an index; `None` if the bytes are not an index.
+    /// The index that these bytes are; none where they are none.
     pub fn read(bytes: &[u8]) -> Option<Index> {
         let rest = bytes.strip_prefix(MAGIC)?;
         let (count, rest) = rest.split_first_chunk::<4>()?;
@@ -242,7 +241,7 @@ mod tests {
 
     fn index(number: u32, names: &[u8]) -> Index {
         let name = |byte: &u8| ((Kind::Blob, [*byte; 32]), place(number));
-        Index::from_places(
+        Index::of(
             BTreeSet::from([bundle(number)]),
             names.iter().map(name).collect(),
         )
@@ -279,7 +278,7 @@ mod tests {
         let good = index(3, &[1, 5]).bytes();
         for length in 0..good.len() {
             let cut = Index::read(&good[..length]);
-            // Without one of its rows it would be a valid index with fewer rows.
+            // Without one of its rows it is an index of fewer.
             assert!(
                 cut.is_none() || (good.len() - length).is_multiple_of(ROW),
                 "{length}"

@@ -1,4 +1,4 @@
-//! Finds out what GitHub's bundles contain: once for all processes of a job, and again from time to time.
+//! What the bundles of GitHub's cache have: asked once for all processes of a job, and again from time to time.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -84,10 +84,10 @@ impl Github {
         Ok(Index::merged([&head].into_iter().chain(&indexes)))
     }
 
-    /// The index of the bundle of this number. A damaged one counts as empty and is not fetched again, because it never
-    /// changes. If the service fails, the bundle stays unknown, so that later readers fetch it.
+    /// The index of the bundle of this number. One that is damaged has nothing, and is asked for no more: it will never change.
+    /// Where the service fails, nothing is known of the bundle, so that later readers look at it.
     async fn index_at(&self, parts: &Parts, number: u32, url: &Url) -> Result<Index, RemoteError> {
-        let nothing = |bundle: Bundle| Index::from_places([bundle].into(), BTreeMap::new());
+        let nothing = |bundle: Bundle| Index::of([bundle].into(), BTreeMap::new());
         let begins = beginning::fetch(&self.service, url).await?;
         let Some(begins) = begins.filter(|begins| begins.bundle.number() == number) else {
             return Ok(nothing(Bundle::new(number)));
@@ -117,7 +117,7 @@ impl Github {
     }
 }
 
-/// The index that another process of this job has fetched, if it is new enough.
+/// The index that another process of this job has fetched, while it is new enough.
 fn kept(parts: &Parts) -> Option<Index> {
     let path = parts.folder().join("index");
     let written = std::fs::metadata(&path).and_then(|file| file.modified());

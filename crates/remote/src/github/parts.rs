@@ -28,13 +28,13 @@ use crate::error::RemoteError;
 
 /// Length of a part.
 const PART: u64 = 4 << 20;
-/// The number of parts that are kept. This also limits the length of a bundle.
+/// Parts that are kept, which is also the longest bundle that is read.
 const MOST_PARTS: usize = 256;
 /// How long a signed address is used. GitHub's are good for ten minutes.
 const SIGNED_FOR: Duration = Duration::from_secs(8 * 60);
-/// The number of locks for parts, which is how many are fetched at a time.
+/// Locks for parts: so many are fetched at a time.
 const LOCKS: u64 = 16;
-/// If nothing in a folder has changed for this long, its job has ended: GitHub ends jobs after six hours.
+/// A folder in which nothing has changed for so long is no job's: GitHub ends them after six hours.
 const LONGEST_JOB: Duration = Duration::from_secs(6 * 3600);
 
 /// The folder.
@@ -63,7 +63,7 @@ impl Parts {
         &self.folder
     }
 
-    /// Passes on `length` bytes of a bundle, from `first` on. Returns false if the bundle does not have them.
+    /// Hands on `length` bytes of a bundle, from `first` on. False where it has not got them, now and for ever.
     ///
     /// # Errors
     /// The service's faults, and those of `take`.
@@ -117,7 +117,7 @@ impl Parts {
         drop(self.write(&format!("url-{:x}", bundle.0), url.as_str().as_bytes()));
     }
 
-    /// Notes that nothing of this bundle is to be read again: bundles never change.
+    /// Reads nothing of a bundle any more: bundles never change.
     pub fn give_up(&self, bundle: Bundle) {
         drop(self.write(&format!("gone-{:x}", bundle.0), b""));
         for part in self.files(&format!("part-{:x}-", bundle.0)) {
@@ -149,7 +149,7 @@ impl Parts {
         }
     }
 
-    /// Puts a complete file in place. Nobody else can read it, because signed addresses are secret.
+    /// A file comes into place whole. Signed addresses are nobody else's business.
     ///
     /// # Errors
     /// It cannot be written.
@@ -183,7 +183,7 @@ impl Parts {
         named.map(|file| file.path()).collect()
     }
 
-    /// Opens a part; `None` if the service has no such bundle.
+    /// A part, open. None where the service has no such bundle.
     async fn part(
         &self,
         service: &Service,
@@ -221,7 +221,7 @@ impl Parts {
         }
     }
 
-    /// Fetches a part into its file. Returns false if there is no such bundle or part.
+    /// Fetches a part into its file. False where there is no such bundle or part.
     async fn fetch(
         &self,
         service: &Service,

@@ -1,4 +1,4 @@
-//! Publishes a bundle in GitHub's cache: takes a name for it, uploads its bytes, and makes it visible.
+//! A bundle on its way to GitHub's cache: a name of its own, its bytes, and the call that makes it visible.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,17 +9,17 @@ use super::service::CallError;
 use super::{Github, lock};
 use crate::error::RemoteError;
 
-/// How many names may be taken already.
+/// Names that others may have taken before us.
 const MOST_TAKEN: u32 = 32;
-/// How often a call is repeated while the service refuses it.
+/// Times that a call is made while the service refuses it.
 const ATTEMPTS: u32 = 5;
 /// The wait after the first refusal that names none. It doubles.
 const FIRST_WAIT: Duration = Duration::from_secs(2);
-/// The longest wait that the service may ask for. For a longer one, the upload is given up.
+/// What the service asks us to wait at most; after that it is left alone.
 const LONGEST_WAIT: Duration = Duration::from_secs(120);
 
 impl Github {
-    /// Whether the service lets us write. This takes a name that is used for nothing else.
+    /// Whether the service lets us write: takes a name that is used for nothing else.
     ///
     /// # Errors
     /// Why not.
@@ -30,7 +30,7 @@ impl Github {
         }
     }
 
-    /// Whether the unfinished bundle has its largest size.
+    /// Whether the bundle in the making is as long as one may become.
     pub async fn is_full(&self) -> bool {
         self.archive
             .lock()
@@ -39,9 +39,10 @@ impl Github {
             .is_some_and(Archive::is_full)
     }
 
-    /// Publishes the unfinished bundle: from now on others find its results.
+    /// Gives the bundle in the making away: from here on others find what is in it.
     ///
-    /// # Errors The service refuses it after several attempts. The bundle is then discarded.
+    /// # Errors
+    /// The service does not take it, after some attempts. It is thrown away then.
     pub async fn publish(&self) -> Result<(), RemoteError> {
         let mut making = self.archive.lock().await;
         let (Some(mut archive), Some(parts)) = (making.take(), &self.parts) else {
@@ -111,7 +112,7 @@ impl Github {
             if attempt >= ATTEMPTS || length > LONGEST_WAIT {
                 return Err(self.service.fault(error));
             }
-            // A random part is added, so that jobs that were refused at the same time do not retry at the same time.
+            // By chance a little longer, so that jobs that were refused together do not come back together.
             tokio::time::sleep(length + wait.mul_f64(fastrand::f64() / 2.0)).await;
             wait *= 2;
         }

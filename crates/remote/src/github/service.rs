@@ -181,7 +181,7 @@ impl Service {
         Ok(Some(Found { name, url }))
     }
 
-    /// Takes a name, and returns the address for its bytes.
+    /// Takes a name, and gives where to put its bytes.
     ///
     /// # Errors
     /// It is taken, or as all requests.
@@ -241,9 +241,10 @@ impl Service {
         deadline::within(&self.server, self.answer, length, sending).await
     }
 
-    /// Fetches bytes of an entry. The answer may also be the whole entry.
+    /// Asks for bytes of an entry. The answer may also be all of it.
     ///
-    /// # Errors There is no answer. The caller checks the answer's status.
+    /// # Errors
+    /// No answer. What the answer says is the caller's matter.
     pub async fn get(&self, from: &Url, first: u64, last: u64) -> Result<Response, RemoteError> {
         let request = self.client.get(from.clone());
         let request = request.header(RANGE, format!("bytes={first}-{last}"));
@@ -288,7 +289,7 @@ impl Service {
         }
     }
 
-    /// The error of a call for a caller that does not wait.
+    /// What a call's error is to somebody who does not wait.
     pub fn fault(&self, error: CallError) -> RemoteError {
         match error {
             CallError::Taken => self.odd("the name is taken"),

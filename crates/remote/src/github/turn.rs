@@ -1,5 +1,5 @@
-//! Lets one process at a time fetch what many processes need, while the others wait. A lock ends with its process. If a
-//! fetch failed, the processes that waited for it do not all try again.
+//! Who fetches what many processes need: one at a time, and the others wait. A lock ends with its process. Where a fetch
+//! failed, those who waited for it do not try one after the other.
 
 use std::fs::{self, File};
 use std::time::{Duration, Instant, SystemTime};
@@ -16,14 +16,15 @@ const POLL: Duration = Duration::from_millis(10);
 /// The right to fetch something.
 pub struct Turn {
     _lock: File,
-    /// Another process had the lock before, so the part may be there now.
+    /// Another process had it before, so what was wanted may be there.
     waited: Option<SystemTime>,
 }
 
 impl Parts {
     /// Waits for the right to fetch what the lock `number` is for.
     ///
-    /// # Errors Other processes take too long or have just failed, or the folder cannot be written.
+    /// # Errors
+    /// Others need too long, or have just failed; the folder cannot be written.
     pub async fn turn(&self, service: &Service, number: u64) -> Result<Turn, RemoteError> {
         let path = self.folder().join(format!("lock-{number}"));
         let opened = fs::create_dir_all(self.folder())
