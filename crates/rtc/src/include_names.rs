@@ -52,7 +52,18 @@ pub(crate) fn words_of(text: &[u8]) -> Words {
                     .next()
                     .unwrap_or_default();
                 let has = |what: &[u8]| line.windows(what.len()).any(|part| part == what);
-                let leads = has(b"..") && !only_ellipses(line) || has(b"\"/") || has(b"</");
+                let mut leads = has(b"..") && !only_ellipses(line) || has(b"</");
+                if has(b"\"/") {
+                    // A literal is a whole name, or none: nothing joins it with another.
+                    match literals(line) {
+                        Some(literals) => words.names.extend(
+                            (literals.into_iter())
+                                .filter(|name| name.starts_with(b"/"))
+                                .map(<[u8]>::to_vec),
+                        ),
+                        None => leads = true,
+                    }
+                }
                 if leads && words.leads_out.is_none() {
                     words.leads_out = Some(String::from_utf8_lossy(line).trim().to_owned());
                 }
@@ -71,6 +82,22 @@ impl Words {
             None => self.computed = true,
         }
     }
+}
+
+/// The string literals of a definition, without their quotes; `None` where that takes more than looking for quotes.
+fn literals(line: &[u8]) -> Option<Vec<&[u8]>> {
+    if line.iter().any(|b| matches!(b, b'\\' | b'\'')) {
+        return None;
+    }
+    let mut parts = line.split(|b| *b == b'"');
+    parts.next();
+    let mut found = Vec::new();
+    while let Some(inside) = parts.next() {
+        // What follows the closing quote.
+        parts.next()?;
+        found.push(inside);
+    }
+    Some(found)
 }
 
 /// The names that a text includes or tests, if they are written out. For fuzzing: it returns for every text.
@@ -232,6 +259,17 @@ mod tests {
                 && leads("#define UP ..")
         );
         assert!(!leads("#define F(...) g(__VA_ARGS__)") && !leads("#define V 1.5"));
+        // An absolute path is a name like others, where its end is plain.
+        assert_eq!(names("#define H \"/a/x.h\" \"b\""), ["/a/x.h"]);
+        let linker = "#define N __pragma(comment(linker, \"/EXPORT:\" __FUNCTION__ \"=\"))";
+        assert!(!leads("#define H \"/a/x.h\"") && !leads(linker));
+        for unclear in [
+            "#define H \"/a\\\"b\"",
+            "#define H '\"' \"/a\"",
+            "#define H \"/a",
+        ] {
+            assert!(leads(unclear), "{unclear}");
+        }
     }
 
     #[test]

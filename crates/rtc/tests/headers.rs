@@ -140,6 +140,22 @@ fn a_name_that_a_macro_makes_is_followed_into_every_file() {
 }
 
 #[test]
+fn an_absolute_name_that_a_macro_makes_counts() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let header = folder.path().join("outside.h");
+    let place = Place::new(&format!(
+        "#define H \"{}\"\n#include H\n{KERNEL}",
+        header.display()
+    ));
+    fs::write(&header, "#define VALUE 8\n").expect("written");
+    assert_eq!(place.value().1, Found::Made);
+    fs::write(&header, "#define VALUE 9\n").expect("written");
+    assert_eq!(place.value().1, Found::Made);
+    assert_eq!(place.value().1, Found::Disk);
+    assert_eq!(place.cache.remarks(), [] as [String; 0]);
+}
+
+#[test]
 fn the_place_of_the_folders_counts_only_where_it_shows() {
     let folder = tempfile::tempdir().expect("a folder");
     let cache = cache_in(folder.path());
