@@ -94,7 +94,19 @@ pub fn layers(environment: &dyn Fn(&str) -> Option<OsString>) -> Result<Vec<Laye
     let set = |name: &str| environment(name).filter(|value| !value.is_empty());
     let text = |name: &str| set(name).and_then(|value| value.into_string().ok());
     let file = match set("WARPCC_CONFIG") {
-        Some(path) => Some(PathBuf::from(path)),
+        Some(path) => {
+            let path = PathBuf::from(path);
+            let home = set("HOME").map(PathBuf::from);
+            Some(
+                match (
+                    path.strip_prefix("~"),
+                    home.filter(|home| home.is_absolute()),
+                ) {
+                    (Ok(rest), Some(home)) => home.join(rest),
+                    _ => path,
+                },
+            )
+        }
         None => {
             let below_home = || set("HOME").map(|home| Path::new(&home).join(".config"));
             let folder = set("XDG_CONFIG_HOME")
@@ -248,6 +260,8 @@ mod tests {
                 .iter()
                 .all(|layer| layer.access == Access::ReadOnly)
         );
+        let tilde = ("WARPCC_CONFIG", "~/.config/warpcc/config.toml");
+        assert_eq!(read(&[home, tilde]).expect("layers").len(), 2);
         assert_eq!(read(&[]), Ok(Vec::new()));
     }
 

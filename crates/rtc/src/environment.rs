@@ -64,6 +64,27 @@ impl Environment {
         self.get(name).map(PathBuf::from)
     }
 
+    /// The path in a variable of ours: `~/` is the home folder, for files that set variables without a shell.
+    pub fn own_path(&self, name: &str) -> Option<PathBuf> {
+        self.path(name).map(|path| self.below_home(path))
+    }
+
+    /// The paths in a variable of ours, with ':' between them.
+    pub fn own_paths(&self, name: &str) -> Vec<PathBuf> {
+        let list = self.get(name);
+        let paths = list.into_iter().flat_map(std::env::split_paths);
+        let named = paths.filter(|path| !path.as_os_str().is_empty());
+        named.map(|path| self.below_home(path)).collect()
+    }
+
+    fn below_home(&self, path: PathBuf) -> PathBuf {
+        let home = self.path("HOME").filter(|home| home.is_absolute());
+        match (path.strip_prefix("~"), home) {
+            (Ok(rest), Some(home)) => home.join(rest),
+            _ => path,
+        }
+    }
+
     /// The decimal number in a variable, as drivers read theirs.
     pub fn number(&self, name: &str) -> Option<u64> {
         self.get(name)?.to_str()?.trim().parse().ok()

@@ -37,7 +37,9 @@ pub(crate) struct Recorder {
 impl Recorder {
     /// The recorder for the file that `environment` names.
     pub(crate) fn from_environment(environment: &Environment) -> Option<Self> {
-        environment.path(crate::environment::RECORD).map(Self::at)
+        environment
+            .own_path(crate::environment::RECORD)
+            .map(Self::at)
     }
 
     /// A recorder for the file `path`.

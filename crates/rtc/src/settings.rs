@@ -103,7 +103,7 @@ impl CacheSettings {
         let mut settings = Self {
             force_ptx_jit: on(["CUDA_FORCE_PTX_JIT", "CUDA_FORCE_JIT"]),
             disable_ptx_jit: on(["CUDA_DISABLE_PTX_JIT", "CUDA_DISABLE_JIT"]),
-            packs: packs(environment),
+            packs: environment.own_paths(crate::environment::PACKS),
             ..Self::default()
         };
         let Some(max_size) = max_size(environment) else {
@@ -166,16 +166,14 @@ fn max_size(environment: &Environment) -> Option<u64> {
 }
 
 fn folders(environment: &Environment) -> Vec<PathBuf> {
-    if let Some(list) = environment.get(crate::environment::CACHE) {
-        return std::env::split_paths(list)
-            .filter(|path| !path.as_os_str().is_empty())
-            .collect();
+    if environment.get(crate::environment::CACHE).is_some() {
+        return environment.own_paths(crate::environment::CACHE);
     }
     if let Some(drivers) = environment.path("CUDA_CACHE_PATH") {
         // The driver stores its files in the same folder, under names of one digit and `index`.
         return vec![drivers.join("warpcc-rtc")];
     }
-    let ours = environment.path("WARPCC_DIR");
+    let ours = environment.own_path("WARPCC_DIR");
     let xdg = || {
         environment
             .path("XDG_CACHE_HOME")
@@ -184,12 +182,6 @@ fn folders(environment: &Environment) -> Vec<PathBuf> {
     let home = || environment.path("HOME").map(|home| home.join(".cache"));
     let base = ours.or_else(|| xdg().or_else(home).map(|base| base.join("warpcc")));
     base.map(|base| base.join("rtc")).into_iter().collect()
-}
-
-fn packs(environment: &Environment) -> Vec<PathBuf> {
-    let list = environment.get(crate::environment::PACKS);
-    let paths = list.into_iter().flat_map(std::env::split_paths);
-    paths.filter(|path| !path.as_os_str().is_empty()).collect()
 }
 
 /// The nearest existing parent of a path.
@@ -226,7 +218,7 @@ fn is_on_a_network(path: &Path) -> bool {
 fn local_folder(environment: &Environment) -> Result<PathBuf, String> {
     let user = rustix::process::getuid().as_raw();
     let path = environment
-        .path(crate::environment::LOCAL)
+        .own_path(crate::environment::LOCAL)
         .unwrap_or_else(|| PathBuf::from(format!("/var/tmp/warpcc-rtc-{user}")));
     let made = std::fs::DirBuilder::new().mode(0o700).create(&path);
     let found = std::fs::symlink_metadata(&path);
@@ -299,6 +291,30 @@ mod tests {
         // /proc cannot be written to, by anybody.
         let tiers: Vec<_> = settings.tiers.iter().map(|tier| tier.readonly).collect();
         assert!(tiers == [false, true] || tiers == [false], "{settings:?}");
+    }
+
+    #[test]
+    fn a_tilde_is_the_home_as_for_warpcc() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let home = folder.path().to_str().expect("text");
+        let of = |variables: &[(&str, &str)]| {
+            let tiers = read(variables).tiers;
+            let last = tiers.last().map(|tier| tier.path.clone());
+            last.expect("a folder")
+        };
+        assert_eq!(
+            of(&[("HOME", home), ("WARPCC_DIR", "~/c")]),
+            folder.path().join("c/rtc")
+        );
+        assert_eq!(
+            of(&[("HOME", home), ("WARPCC_RTC_CACHE", "/elsewhere:~/mine")]),
+            folder.path().join("mine")
+        );
+        let packs = read(&[("HOME", home), ("WARPCC_RTC_PACKS", "~/a.pack:b.pack")]).packs;
+        assert_eq!(packs, [folder.path().join("a.pack"), "b.pack".into()]);
+        // No folder of that name is made here.
+        let unknown = read(&[("WARPCC_RTC_CACHE", "~/mine")]);
+        assert!(unknown.tiers.is_empty() && unknown.remarks.len() == 1);
     }
 
     #[test]

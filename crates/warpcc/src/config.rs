@@ -98,6 +98,10 @@ impl Config {
         let mut dir_given = false;
 
         let chosen = env(unknown::FILE).map(PathBuf::from);
+        let chosen = chosen.map(|path| match (path.strip_prefix("~"), &home) {
+            (Ok(rest), Some(home)) => home.join(rest),
+            _ => path,
+        });
         let must_exist = chosen.is_some();
         let file = chosen.or_else(|| {
             xdg(env, "XDG_CONFIG_HOME", home.as_deref(), ".config")
@@ -121,7 +125,7 @@ impl Config {
             if let Some(text) = env(key.variable()) {
                 dir_given |= key == Key::Dir;
                 let source = SettingSource::Environment(key.variable());
-                config.set(key, &Raw::Text(text), source, None)?;
+                config.set(key, &Raw::Text(text), source, home.as_deref())?;
             }
         }
 

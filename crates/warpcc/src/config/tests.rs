@@ -93,6 +93,42 @@ fn the_environment_wins_over_the_file_and_both_are_remembered() {
     assert!(config.base_dir.value.auto);
 }
 
+/// No shell has replaced it in a variable of a CI file.
+#[test]
+fn a_tilde_is_the_home_in_variables_too() {
+    let tildes = [
+        ("WARPCC_DIR", "~/c"),
+        ("WARPCC_LOG", "~/log"),
+        ("WARPCC_BASE_DIR", "~/src:auto:~"),
+        ("WARPCC_RUNTIME_DIR", "~"),
+    ];
+    let with = |home: &str| {
+        let mut pairs = tildes.to_vec();
+        pairs.push(("HOME", home));
+        Config::load(env(&pairs))
+    };
+    let config = with("/home/ada").unwrap();
+    assert_eq!(config.dir.value, Path::new("/home/ada/c"));
+    assert_eq!(
+        config.log.value,
+        Some(LogTarget::File("/home/ada/log".into()))
+    );
+    assert_eq!(
+        config.base_dir.value.folders,
+        [PathBuf::from("/home/ada/src"), PathBuf::from("/home/ada")]
+    );
+    assert_eq!(config.runtime_dir.value, Some("/home/ada".into()));
+    for home in ["", "ada"] {
+        assert_eq!(
+            with(home).unwrap_err().to_string(),
+            "WARPCC_DIR: `~/c` begins with ~, but HOME is not set to an absolute path"
+        );
+    }
+    // Of another user, or a file's name.
+    let config = Config::load(env(&[("HOME", "/home/ada"), ("WARPCC_LOG", "~ada/log")])).unwrap();
+    assert_eq!(config.log.value, Some(LogTarget::File("~ada/log".into())));
+}
+
 #[test]
 fn flags_take_the_usual_words() {
     for (text, expected) in [("1", true), ("ON", true), ("no", false), ("0", false)] {

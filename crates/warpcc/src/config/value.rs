@@ -255,11 +255,11 @@ pub(super) fn properties(raw: &Raw) -> Result<Vec<Property>, Problem> {
         .collect()
 }
 
-/// `~/x` in a settings file; in the environment the shell has already done it.
+/// `~/x`: in a settings file, and in a variable that no shell has set, such as one of a CI file or a Dockerfile.
 fn below_home(path: &Path, home: Option<&Path>) -> Result<PathBuf, Problem> {
     match (path.strip_prefix("~"), home) {
         (Ok(rest), Some(home)) => Ok(home.join(rest)),
-        (Ok(_), None) => Err("begins with ~, but HOME is not set"),
+        (Ok(_), None) => Err("begins with ~, but HOME is not set to an absolute path"),
         (Err(_), _) => Ok(path.to_owned()),
     }
 }
