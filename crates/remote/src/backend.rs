@@ -66,4 +66,9 @@ pub trait Backend {
     fn is_aging(&self, _key: &Key) -> bool {
         false
     }
+
+    /// Things at the server that were not understood, and were passed over, since the last time this was asked.
+    fn take_ignored(&self) -> u64 {
+        0
+    }
 }

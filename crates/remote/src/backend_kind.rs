@@ -109,6 +109,7 @@ impl AnyBackend {
     pub fn can_be_replaced(&self) -> bool {
         !matches!(self, Self::Github(_))
     }
+
     /// Removes a result and a blob where the protocol can; what stays does no harm.
     pub async fn remove(&self, key: &Key, blob: &Digest) {
         match self {
@@ -174,6 +175,13 @@ impl Backend for AnyBackend {
             Self::Http(http) => http.write(blobs).await,
             Self::Object(object) => object.write(blobs).await,
             Self::Github(github) => github.write(blobs).await,
+        }
+    }
+
+    fn take_ignored(&self) -> u64 {
+        match self {
+            Self::Github(github) => github.take_ignored(),
+            _ => 0,
         }
     }
 

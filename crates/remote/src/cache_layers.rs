@@ -172,7 +172,9 @@ impl<'a> CacheLayers<'a> {
             untrusted: server.layer.untrusted,
         };
         let fetching = transfer::fetch(peer, store, wanted, turns);
-        match self.time_budget.within(&shown, fetching).await {
+        let fetched = self.time_budget.within(&shown, fetching).await;
+        count_ignored(store, &client.backend);
+        match fetched {
             Ok(fetched) => {
                 // It is not asked if another request of this call has just failed.
                 let failed = server.off.load(Ordering::Relaxed);
@@ -247,6 +249,14 @@ impl<'a> CacheLayers<'a> {
         if self.queue.enqueue(layers, level, key) {
             self.noted.store(true, Ordering::Relaxed);
         }
+    }
+}
+
+/// Counts what was at a server and was not understood.
+pub(crate) fn count_ignored(store: &DiskStore, backend: &impl Backend) {
+    let ignored = backend.take_ignored();
+    if ignored > 0 {
+        store.count(&[("remote.ignored_entries", ignored)]);
     }
 }
 

@@ -11,7 +11,10 @@
 mod archive;
 mod beginning;
 mod index;
+mod indexes;
 mod load;
+mod look;
+mod newest;
 mod parts;
 mod publish;
 mod service;
@@ -19,6 +22,7 @@ mod turn;
 
 use std::io::Write;
 use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bazel_remote_apis::build::bazel::remote::execution::v2::ActionResult;
@@ -36,6 +40,11 @@ use index::{Index, Kind, Name, Place};
 use parts::Parts;
 use service::Service;
 
+/// Digits of a bundle's number in its name. Names with others are not ours.
+const DIGITS: usize = 8;
+/// The highest number. Behind it numbers begin again.
+const HIGHEST: u32 = 99_999_999;
+
 /// The cache of one repository.
 pub struct Github {
     service: Service,
@@ -47,6 +56,8 @@ pub struct Github {
     loading: tokio::sync::Mutex<()>,
     archive: tokio::sync::Mutex<Option<Archive>>,
     uploads: bool,
+    /// Entries that were not understood, and that nobody has counted yet.
+    ignored: AtomicU64,
 }
 
 impl Github {
@@ -81,6 +92,7 @@ impl Github {
             loading: tokio::sync::Mutex::new(()),
             archive: tokio::sync::Mutex::new(None),
             uploads: false,
+            ignored: AtomicU64::new(0),
         })
     }
 
@@ -97,20 +109,12 @@ impl Github {
     /// As all requests.
     pub async fn describe(&self) -> Result<String, RemoteError> {
         let newest = self.service.find(&self.prefix).await?;
-        Ok(match newest.and_then(|found| self.number(&found.name)) {
-            Some(number) => format!("GitHub's cache, newest bundle {number}"),
+        let number = newest.as_ref().map(|found| self.number(&found.name));
+        Ok(match number {
+            Some(Some(number)) => format!("GitHub's cache, newest bundle {number}"),
+            Some(None) => "GitHub's cache, newest entry not a bundle: ignored".to_owned(),
             None => "GitHub's cache, no bundle yet".to_owned(),
         })
-    }
-
-    fn name(&self, number: u32) -> String {
-        format!("{}{number:08}", self.prefix)
-    }
-
-    fn number(&self, name: &str) -> Option<u32> {
-        let digits = name.strip_prefix(&self.prefix)?;
-        let number = digits.parse().ok()?;
-        (self.name(number) == name).then_some(number)
     }
 
     /// Hands on what is at `place`. False where it is not there any more.
@@ -258,6 +262,10 @@ impl Backend for Github {
             }
         }
         Ok(())
+    }
+
+    fn take_ignored(&self) -> u64 {
+        self.ignored.swap(0, Ordering::Relaxed)
     }
 
     fn is_aging(&self, key: &Key) -> bool {

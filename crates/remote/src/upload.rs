@@ -6,6 +6,7 @@ use warpcc_cache::{DiskStore, Key, Level};
 
 use crate::backend::Backend;
 use crate::backend_kind::AnyBackend;
+use crate::cache_layers::count_ignored;
 use crate::circuit_breaker::{CircuitBreakers, Direction};
 use crate::error::RemoteError;
 use crate::remote_record::Peer;
@@ -177,7 +178,9 @@ async fn upload_queued(
         }
     }
     drop(all);
-    backend.publish().await?;
+    let last = backend.publish().await;
+    count_ignored(store, &backend);
+    last?;
     published.add(done.drain(..), (layer, store, queue), report);
     if !backend.can_be_replaced() {
         return Ok(());

@@ -8,8 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::beginning::{self, Beginning};
-use super::index::{self, Bundle, Index, Kind, Name, Place};
-use crate::action_result;
+use super::index::{Bundle, Index, Kind, Name, Place};
 use crate::backend::UploadSource;
 use crate::error::RemoteError;
 
@@ -147,14 +146,9 @@ impl Archive {
         before: &Index,
         keeps: impl Fn(Bundle) -> bool,
     ) -> Result<Index, RemoteError> {
-        let old = before.rows().filter(|(_, place)| keeps(place.bundle));
-        let mut places: BTreeMap<Name, Place> = old.collect();
-        let here = |place: &Place| Place { bundle, ..*place };
-        let ours = self.places.iter();
-        places.extend(ours.map(|(name, place)| (*name, here(place))));
-        let mut known = before.known.clone();
-        known.insert(bundle);
-        let index = Index::of(known, places);
+        let here = |(name, place): (&Name, &Place)| (*name, Place { bundle, ..*place });
+        let own = Index::of([bundle].into(), self.places.iter().map(here));
+        let index = Index::merged([&own, &before.without(keeps)]);
         let packed = zstd::bulk::compress(&index.bytes(), LEVEL);
         let packed = packed.map_err(|error| at(&self.path, &error))?;
         let end = self.length;
@@ -193,13 +187,6 @@ fn sweep(folder: &Path) {
             drop(std::fs::remove_file(file.path()));
         }
     }
-}
-
-/// The index in a bundle's last bytes, where it says of bundles what that one may: nothing of later ones.
-pub fn unpack_index(packed: &[u8], bundle: Bundle) -> Option<Index> {
-    let bytes = action_result::unpack(packed, index::LARGEST)?;
-    let index = Index::read(&bytes)?;
-    (index.known.last() == Some(&bundle)).then_some(index)
 }
 
 /// The error of a file.

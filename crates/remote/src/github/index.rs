@@ -9,7 +9,8 @@
 //! Numbers are little-endian. An index covers the newest bundles, so that a reader needs one. It is looked up as it lies
 //! in memory: a process that asks for one result must not take the whole of it apart.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::cmp::Ordering;
+use std::collections::BTreeSet;
 
 const MAGIC: &[u8; 8] = b"warpccI1";
 const ROW: usize = 1 + NAME + 4 * 8;
@@ -93,9 +94,9 @@ impl Index {
             let middle = low.midpoint(high);
             let row = self.rows.get(middle * ROW..)?.get(..ROW)?;
             match row[..=NAME].cmp(&wanted[..]) {
-                std::cmp::Ordering::Equal => return decode(row).map(|(_, place)| place),
-                std::cmp::Ordering::Less => low = middle + 1,
-                std::cmp::Ordering::Greater => high = middle,
+                Ordering::Equal => return decode(row).map(|(_, place)| place),
+                Ordering::Less => low = middle + 1,
+                Ordering::Greater => high = middle,
             }
         }
         None
@@ -106,42 +107,63 @@ impl Index {
         bundle.number().saturating_add(AGING) <= self.newest()
     }
 
-    /// Everything, in order.
-    pub fn rows(&self) -> impl Iterator<Item = (Name, Place)> + '_ {
-        self.rows.chunks_exact(ROW).filter_map(decode)
+    /// The same without what is in bundles that `keeps` does not want.
+    #[must_use]
+    pub fn without(&self, keeps: impl Fn(Bundle) -> bool) -> Index {
+        let mut rows = self.rows.clone();
+        retain_rows(&mut rows, |place| keeps(place.bundle));
+        let known = self.known.clone();
+        Self { known, rows }
     }
 
     /// Several as one. Of two places the newer one counts, of two as new the first; bundles before the window are forgotten, and so is, from the
-    /// oldest on, what is more than an index may have.
+    /// oldest on, what is more than an index may have. Each row is looked at once for each index: nobody's index makes it slow.
     pub fn merged<'i>(indexes: impl IntoIterator<Item = &'i Index>) -> Index {
-        let mut places: BTreeMap<Name, Place> = BTreeMap::new();
         let mut known = BTreeSet::new();
+        let mut rows = Vec::new();
         for index in indexes {
             known.extend(&index.known);
-            for (name, place) in index.rows() {
-                let kept = places.entry(name).or_insert(place);
-                if kept.bundle.number() < place.bundle.number() {
-                    *kept = place;
-                }
-            }
+            rows = match rows.is_empty() {
+                true => index.rows.clone(),
+                false => merge_rows(&rows, &index.rows),
+            };
         }
-        Self::of(known, places)
+        Self::within_limits(known, rows)
     }
 
     /// An index of these places.
-    pub fn of(mut known: BTreeSet<Bundle>, mut places: BTreeMap<Name, Place>) -> Index {
+    pub fn of(known: BTreeSet<Bundle>, places: impl IntoIterator<Item = (Name, Place)>) -> Index {
+        let mut rows: Vec<Vec<u8>> = places
+            .into_iter()
+            .map(|(name, place)| encode(&name, &place))
+            .collect();
+        rows.sort_unstable();
+        rows.dedup_by(|later, earlier| later[..=NAME] == earlier[..=NAME]);
+        Self::within_limits(known, rows.concat())
+    }
+
+    /// Forgets what is too old, or too much.
+    fn within_limits(mut known: BTreeSet<Bundle>, mut rows: Vec<u8>) -> Index {
         let newest = known.last().map_or(0, |bundle| bundle.number());
         let mut oldest = newest.saturating_sub(WINDOW - 1);
-        loop {
-            places.retain(|_, place| (oldest..=newest).contains(&place.bundle.number()));
-            if places.len() <= MOST_ROWS || oldest >= newest {
-                break;
+        retain_rows(&mut rows, |place| {
+            (oldest..=newest).contains(&place.bundle.number())
+        });
+        // Rows by the age of their bundles.
+        let mut of_age = [0; WINDOW as usize];
+        for (_, place) in rows.chunks_exact(ROW).filter_map(decode) {
+            of_age[(newest - place.bundle.number()) as usize] += 1;
+        }
+        let mut count: usize = of_age.iter().sum();
+        if count > MOST_ROWS {
+            while count > MOST_ROWS && oldest < newest {
+                count -= of_age[(newest - oldest) as usize];
+                oldest += 1;
             }
-            oldest += 1;
+            retain_rows(&mut rows, |place| place.bundle.number() >= oldest);
+            rows.truncate(MOST_ROWS * ROW);
         }
         known.retain(|bundle| bundle.number() >= oldest);
-        let rows = places.iter().take(MOST_ROWS);
-        let rows = rows.flat_map(|(name, place)| encode(name, place)).collect();
         Self { known, rows }
     }
 
@@ -180,6 +202,51 @@ impl Index {
             rows: rows.to_vec(),
         })
     }
+}
+
+fn retain_rows(rows: &mut Vec<u8>, keeps: impl Fn(&Place) -> bool) {
+    let mut kept = 0;
+    for row in 0..rows.len() / ROW {
+        let begin = row * ROW;
+        if decode(&rows[begin..begin + ROW]).is_some_and(|(_, place)| keeps(&place)) {
+            rows.copy_within(begin..begin + ROW, kept);
+            kept += ROW;
+        }
+    }
+    rows.truncate(kept);
+}
+
+/// Both, in order. Of two rows of one name the newer place counts, else the first.
+fn merge_rows(first: &[u8], second: &[u8]) -> Vec<u8> {
+    let mut merged = Vec::with_capacity(first.len() + second.len());
+    let (mut first, mut second) = (first.chunks_exact(ROW), second.chunks_exact(ROW));
+    let (mut one, mut other) = (first.next(), second.next());
+    loop {
+        let (row, step) = match (one, other) {
+            (Some(a), Some(b)) => match a[..=NAME].cmp(&b[..=NAME]) {
+                Ordering::Equal => (
+                    if number_in(b) > number_in(a) { b } else { a },
+                    Ordering::Equal,
+                ),
+                order => (if order.is_lt() { a } else { b }, order),
+            },
+            (Some(row), None) => (row, Ordering::Less),
+            (None, Some(row)) => (row, Ordering::Greater),
+            (None, None) => return merged,
+        };
+        merged.extend_from_slice(row);
+        if step.is_le() {
+            one = first.next();
+        }
+        if step.is_ge() {
+            other = second.next();
+        }
+    }
+}
+
+/// The number of the bundle that a row names.
+fn number_in(row: &[u8]) -> Option<u32> {
+    decode(row).map(|(_, place)| place.bundle.number())
 }
 
 fn encode_name(name: &Name) -> [u8; 1 + NAME] {
@@ -241,10 +308,7 @@ mod tests {
 
     fn index(number: u32, names: &[u8]) -> Index {
         let name = |byte: &u8| ((Kind::Blob, [*byte; 32]), place(number));
-        Index::of(
-            BTreeSet::from([bundle(number)]),
-            names.iter().map(name).collect(),
-        )
+        Index::of(BTreeSet::from([bundle(number)]), names.iter().map(name))
     }
 
     #[test]

@@ -1,15 +1,16 @@
 //! What the bundles of GitHub's cache have: asked once for all processes of a job, and again from time to time.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, SystemTime};
 
 use futures_util::future::join_all;
 use reqwest::Url;
 
-use super::index::{Bundle, Index};
+use super::index::Index;
+use super::look::{BundleIndex, Look};
 use super::parts::Parts;
-use super::{Github, archive, beginning, lock};
+use super::{Github, HIGHEST, lock};
 use crate::error::RemoteError;
 
 /// Bundles around the newest one that are looked for, if its index does not know them: their jobs ran beside its own.
@@ -56,64 +57,72 @@ impl Github {
         parts.write("index", &index.bytes())
     }
 
-    /// Asks for the newest bundle, and for those near it that it does not know.
+    /// What all bundles near the newest one have. Entries that are not understood are counted.
     async fn load(&self, parts: &Parts) -> Result<Index, RemoteError> {
         parts.sweep();
+        let mut look = Look::default();
+        let loaded = self.load_newest(parts, &mut look).await;
+        self.ignored.fetch_add(look.ignored(), Ordering::Relaxed);
+        loaded
+    }
+
+    async fn load_newest(&self, parts: &Parts, look: &mut Look) -> Result<Index, RemoteError> {
         let Some(found) = self.service.find(&self.prefix).await? else {
             return Ok(Index::default());
         };
-        let Some(newest) = self.number(&found.name) else {
-            return Err(self.service.odd("an entry with a name that is not ours"));
-        };
-        let head = self.index_at(parts, newest, &found.url).await?;
-        let first = newest.saturating_sub(BESIDE).max(1);
-        let beside = first..=newest.saturating_add(BEHIND);
-        let unknown = beside.filter(|number| !head.knows(*number));
-        let look = async |number: u32| {
-            let name = self.name(number);
-            let found = self.service.find(&name).await?;
-            match found.filter(|found| found.name == name) {
-                Some(found) => self.index_at(parts, number, &found.url).await.map(Some),
-                None => Ok(None),
-            }
-        };
-        let mut indexes = Vec::new();
-        for index in join_all(unknown.map(look)).await {
-            indexes.extend(index?);
+        let number = self.number(&found.name);
+        if let Some(number) = number
+            && let Some(index) = self.load_around(parts, look, number, &found.url).await?
+        {
+            return Ok(index);
         }
-        Ok(Index::merged([&head].into_iter().chain(&indexes)))
+        if number.is_none() {
+            look.ignore();
+        }
+        for (number, found) in self.search(look, number).await? {
+            if let Some(index) = self.load_around(parts, look, number, &found.url).await? {
+                return Ok(index);
+            }
+        }
+        Ok(Index::default())
     }
 
-    /// The index of the bundle of this number. One that is damaged has nothing, and is asked for no more: it will never change.
-    /// Where the service fails, nothing is known of the bundle, so that later readers look at it.
-    async fn index_at(&self, parts: &Parts, number: u32, url: &Url) -> Result<Index, RemoteError> {
-        let nothing = |bundle: Bundle| Index::of([bundle].into(), BTreeMap::new());
-        let begins = beginning::fetch(&self.service, url).await?;
-        let Some(begins) = begins.filter(|begins| begins.bundle.number() == number) else {
-            return Ok(nothing(Bundle::new(number)));
+    /// What the bundle of this number has, and those near it that it does not know. None where none of these is a bundle.
+    async fn load_around(
+        &self,
+        parts: &Parts,
+        look: &mut Look,
+        newest: u32,
+        url: &Url,
+    ) -> Result<Option<Index>, RemoteError> {
+        let head = vec![(newest, url.clone())];
+        let mut all = self.read_indexes(parts, look, head).await?;
+        let is_known = |number: u32| {
+            let knows = |read: &BundleIndex| match read {
+                BundleIndex::Read(index) => index.knows(number),
+                _ => false,
+            };
+            number == newest || all.iter().any(knows)
         };
-        let bundle = begins.bundle;
-        parts.note_url(bundle, url);
-        let mut packed = Vec::new();
-        let take = |piece: &[u8]| {
-            packed.extend_from_slice(piece);
-            Ok(())
+        let first = newest.saturating_sub(BESIDE).max(1);
+        let beside = first..=newest.saturating_add(BEHIND).min(HIGHEST);
+        let unknown: Vec<u32> = beside.rev().filter(|number| !is_known(*number)).collect();
+        let find = async |number: u32| {
+            let name = self.name(number);
+            let found = self.service.find(&name).await?;
+            let found = found.filter(|found| found.name == name);
+            Ok::<_, RemoteError>(found.map(|found| (number, found.url)))
         };
-        let name = self.name(number);
-        let span = (begins.index, begins.length);
-        match parts.read(&self.service, (bundle, &name), span, take).await {
-            // It is shorter than it says.
-            Ok(false) => Ok(nothing(bundle)),
-            Err(RemoteError::Answer { .. }) => Ok(match parts.is_gone(bundle) {
-                true => nothing(bundle),
-                false => Index::default(),
-            }),
-            Ok(true) => {
-                let index = archive::unpack_index(&packed, bundle);
-                Ok(index.unwrap_or_else(|| nothing(bundle)))
-            }
-            Err(fault) => Err(fault),
+        let mut others = Vec::new();
+        for found in join_all(unknown.into_iter().map(find)).await {
+            others.extend(found?);
         }
+        all.extend(self.read_indexes(parts, look, others).await?);
+        if all.iter().all(BundleIndex::is_odd) {
+            return Ok(None);
+        }
+        let indexes = all.into_iter().map(BundleIndex::into_index);
+        Ok(Some(Index::merged(&indexes.collect::<Vec<_>>())))
     }
 }
 

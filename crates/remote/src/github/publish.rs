@@ -6,11 +6,15 @@ use std::time::Duration;
 use super::archive::Archive;
 use super::index::Bundle;
 use super::service::CallError;
-use super::{Github, lock};
+use super::{Github, HIGHEST, lock};
 use crate::error::RemoteError;
 
 /// Names that others may have taken before us.
-const MOST_TAKEN: u32 = 32;
+const MOST_TAKEN: u32 = 31;
+/// Names behind those that are tried.
+const MOST_GUESSED: u32 = 4;
+/// How far behind the newest bundle these are.
+const BEYOND: std::ops::Range<u32> = 32..10_000;
 /// Times that a call is made while the service refuses it.
 const ATTEMPTS: u32 = 5;
 /// The wait after the first refusal that names none. It doubles.
@@ -51,7 +55,10 @@ impl Github {
         if archive.is_empty() {
             return Ok(());
         }
-        let before = self.view().await?;
+        let view = self.view().await?;
+        // Where numbers end, they begin again, with nothing from before.
+        let ends = view.newest() > HIGHEST - BEYOND.end;
+        let before = if ends { Arc::default() } else { view };
         let (number, url) = self.take_number(before.newest()).await?;
         let index = archive.seal(Bundle::new(number), &before, |bundle| {
             !parts.is_gone(bundle)
@@ -70,7 +77,10 @@ impl Github {
 
     /// Takes the first free name behind `newest`. The service gives a name to the first job that asks, so no two jobs have the same.
     async fn take_number(&self, newest: u32) -> Result<(u32, reqwest::Url), RemoteError> {
-        for behind in 1..=MOST_TAKEN {
+        let near = 1..=MOST_TAKEN;
+        // Somebody may have taken those names and nothing else. Farther ones are a guess that nobody can foresee.
+        let far = (0..MOST_GUESSED).map(|_| fastrand::u32(BEYOND));
+        for behind in near.chain(far) {
             let number = newest.saturating_add(behind);
             let name = self.name(number);
             let taken = self

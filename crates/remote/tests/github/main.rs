@@ -4,6 +4,7 @@
 mod faults;
 mod jobs;
 mod matrix;
+mod odd_entries;
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -22,7 +22,7 @@ const PROJECTS: usize = 5;
 const TOOLS: [&str; 6] = ["cudafe++", "cicc", "ptxas", "fatbinary", "nvlink", "host"];
 
 /// The counters of the shared caches.
-pub(super) const REMOTE: [&str; 14] = [
+pub(super) const REMOTE: [&str; 15] = [
     "hits",
     "misses",
     "uploads",
@@ -34,6 +34,7 @@ pub(super) const REMOTE: [&str; 14] = [
     "foreign",
     "bad_signature",
     "other_version",
+    "ignored_entries",
     "bytes_up",
     "bytes_down",
     "executed",
@@ -247,6 +248,15 @@ fn write_elsewhere(stats: &Stats, out: &mut dyn Write) -> io::Result<()> {
             writeln!(
                 out,
                 "  not uploaded: {limited}, because the server takes no more for a while (429)"
+            )?;
+        }
+        let ignored = remote("ignored_entries");
+        if ignored > 0 {
+            writeln!(
+                out,
+                "  ignored: {} of GitHub's cache, which warpcc has not written or which {} damaged",
+                counted(ignored, "entry", "entries"),
+                if ignored == 1 { "is" } else { "are" }
             )?;
         }
         let rejected = [
