@@ -6,7 +6,9 @@ mod environment;
 mod judge;
 mod judged;
 mod mend;
+mod package;
 mod print;
+mod root;
 mod target;
 
 use warpcc_jit::JitSettings;
@@ -16,9 +18,10 @@ pub use args::WhyGpuArgs;
 use super::output;
 use crate::log;
 use crate::process_context::ProcessContext;
-use environment::{Environment, normalized};
+use environment::Environment;
 use judge::judge_package;
 use judged::Answer;
+use package::normalized;
 
 /// Every package runs, perhaps after compiling.
 const FINE: i32 = 0;
@@ -36,7 +39,9 @@ pub fn run(args: &WhyGpuArgs, context: &ProcessContext) -> anyhow::Result<i32> {
     let target = target::find(args, &settings, context)?;
     let environment = Environment::find(args, context)?;
     let wanted: Vec<String> = args.packages.iter().map(|name| normalized(name)).collect();
-    let packages = environment.packages()?;
+    let packages = environment.packages();
+    let mut skipped = packages.skipped;
+    let packages = &packages.all;
     let missing: Vec<&String> = args
         .packages
         .iter()
@@ -54,12 +59,15 @@ pub fn run(args: &WhyGpuArgs, context: &ProcessContext) -> anyhow::Result<i32> {
         .filter(|p| wanted.is_empty() || wanted.contains(&normalized(&p.name)));
     let judged = chosen.map(|package| judge_package(package, &target));
     // One that was not asked for by name, and has nothing for a GPU, is not worth a line.
-    let judged: Vec<_> = judged
-        .filter(|judged| !wanted.is_empty() || judged.answer != Answer::NoDeviceCode)
-        .collect();
+    let (judged, others): (Vec<_>, Vec<_>) =
+        judged.partition(|judged| !wanted.is_empty() || judged.answer != Answer::NoDeviceCode);
+    for other in &others {
+        let problems = other.problems.iter();
+        skipped.extend(problems.map(|problem| format!("{}: {problem}", other.package)));
+    }
     output::print(|out| match args.json {
-        true => print::write_json(&target, &environment.place, &judged, out),
-        false => print::write(&target, &environment.place, &judged, out),
+        true => print::write_json(&target, &environment.place, (&judged, &skipped), out),
+        false => print::write(&target, &environment.place, (&judged, &skipped), out),
     })?;
     if !missing.is_empty() || judged.iter().any(|p| p.answer == Answer::Unreadable) {
         return Ok(FAILED);

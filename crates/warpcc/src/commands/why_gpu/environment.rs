@@ -1,13 +1,17 @@
-//! Installed Python packages: where site-packages are, and which files each package has.
+//! Where installed Python packages are: the folders of a Python, or those below a container's root.
 
 use std::collections::BTreeSet;
-use std::ffi::OsStr;
-use std::path::{Component, Path, PathBuf};
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStringExt;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, bail};
+use serde::Deserialize;
 
 use super::args::WhyGpuArgs;
+use super::package::{self, Package, normalized};
+use super::root::Root;
 use crate::process_context::ProcessContext;
 
 /// Names of folders with packages.
@@ -16,32 +20,34 @@ const FOLDERS: [&str; 2] = ["site-packages", "dist-packages"];
 const DEEPEST: usize = 9;
 /// Folders of a root that hold no files of its own.
 const NOT_FILES: [&str; 4] = ["proc", "sys", "dev", "run"];
-/// What is asked of Python.
-const ASK: &str = "import json, sys; print(json.dumps([p for p in sys.path if p]))";
+/// What is asked of Python: names that are no UTF-8 as their bytes.
+const ASK: &str = "\
+import json, os, sys
+def shown(p):
+    try:
+        p.encode()
+        return p
+    except UnicodeError:
+        return list(os.fsencode(p))
+print()
+print(json.dumps([shown(p) for p in sys.path if p]))";
 
 /// Folders of packages.
 #[derive(Debug)]
 pub struct Environment {
     /// Where it is, for people.
     pub place: String,
+    root: Root,
     folders: Vec<PathBuf>,
 }
 
-/// An installed package.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Package {
-    /// As it calls itself.
-    pub name: String,
-    /// With the build: `2.9.0+cu128`.
-    pub version: String,
-    /// Its files that may hold code for a GPU.
-    pub files: Vec<PathBuf>,
-}
-
-/// The name by which two spellings are one: `Flash_Attn` and `flash-attn`.
-pub fn normalized(name: &str) -> String {
-    let words = name.split(['-', '_', '.']).filter(|word| !word.is_empty());
-    words.collect::<Vec<_>>().join("-").to_ascii_lowercase()
+/// The packages of an environment.
+#[derive(Debug, Default)]
+pub struct Packages {
+    /// By name.
+    pub all: Vec<Package>,
+    /// What is there and was not looked at, a sentence each.
+    pub skipped: Vec<String>,
 }
 
 impl Environment {
@@ -50,14 +56,16 @@ impl Environment {
     /// # Errors
     /// There is none.
     pub fn find(args: &WhyGpuArgs, context: &ProcessContext) -> anyhow::Result<Self> {
-        if let Some(root) = &args.root {
+        if let Some(below) = &args.root {
+            let root = Root::at(below);
             let mut folders = Vec::new();
-            search(root, 0, &mut folders);
+            search(&root, below, 0, &mut folders);
             if folders.is_empty() {
-                bail!("no site-packages below {}", root.display());
+                bail!("no site-packages below {}", below.display());
             }
             return Ok(Self {
-                place: root.display().to_string(),
+                place: below.display().to_string(),
+                root,
                 folders,
             });
         }
@@ -68,37 +76,58 @@ impl Environment {
         let folders = ask(&python)?;
         Ok(Self {
             place: python.display().to_string(),
+            root: Root::of_system(),
             folders,
         })
     }
 
-    /// Its packages, by name.
-    ///
-    /// # Errors
-    /// A folder cannot be read.
-    pub fn packages(&self) -> anyhow::Result<Vec<Package>> {
-        let mut packages = Vec::new();
+    /// Its packages. What cannot be read stops nothing.
+    pub fn packages(&self) -> Packages {
+        let mut packages = Packages::default();
         let mut names = BTreeSet::new();
-        for folder in self.folders.iter().filter(|folder| folder.is_dir()) {
-            let entries = folder
-                .read_dir()
-                .with_context(|| format!("cannot read {}", folder.display()))?;
-            let mut infos: Vec<PathBuf> = entries
-                .filter_map(|entry| Some(entry.ok()?.path()))
-                .filter(|path| path.extension() == Some(OsStr::new("dist-info")))
-                .collect();
-            infos.sort();
+        let mut seen = BTreeSet::new();
+        let mut without_files = Vec::new();
+        for folder in &self.folders {
+            // One folder may be named twice, or be a link to another: `lib64` is often one to `lib`.
+            let real = self.root.resolve(folder);
+            let Some(real) = real.filter(|real| real.is_dir() && seen.insert(real.clone())) else {
+                continue;
+            };
+            let infos = match package::infos(&real) {
+                Ok(infos) => infos,
+                Err(error) => {
+                    let shown = folder.display();
+                    packages
+                        .skipped
+                        .push(format!("{shown} cannot be read: {error}"));
+                    continue;
+                }
+            };
             for info in infos {
-                // Python imports the first; a later folder's copy is hidden.
-                if let Some(package) = package(folder, &info)
-                    && names.insert(normalized(&package.name))
-                {
-                    packages.push(package);
+                match Package::read(&self.root, &info) {
+                    // Python imports the first; a later folder's copy is hidden.
+                    Ok(package) if names.insert(normalized(&package.name)) => {
+                        if package.files_unknown {
+                            without_files.push(package.name.clone());
+                        }
+                        packages.all.push(package);
+                    }
+                    Ok(_) => {}
+                    Err(why) => packages.skipped.push(format!("{}: {why}", info.display())),
                 }
             }
         }
-        packages.sort_by_key(|package| normalized(&package.name));
-        Ok(packages)
+        packages
+            .all
+            .sort_by_key(|package| normalized(&package.name));
+        if !without_files.is_empty() {
+            without_files.sort();
+            packages.skipped.push(format!(
+                "no list of files and no folder of this name was found for {}",
+                without_files.join(", ")
+            ));
+        }
+        packages
     }
 }
 
@@ -136,32 +165,52 @@ fn ask(python: &Path) -> anyhow::Result<Vec<PathBuf>> {
             python.display()
         );
     }
-    let folders: Vec<PathBuf> = serde_json::from_slice(&output.stdout)
+    // A `sitecustomize` may have printed something before.
+    let last = output
+        .stdout
+        .trim_ascii_end()
+        .rsplit(|byte| *byte == b'\n')
+        .next();
+    let folders: Vec<PathName> = serde_json::from_slice(last.unwrap_or_default())
         .with_context(|| format!("{} is no Python", python.display()))?;
-    Ok(folders)
+    let folders = folders.into_iter().map(|folder| match folder {
+        PathName::Text(text) => text.into(),
+        PathName::Bytes(bytes) => OsString::from_vec(bytes).into(),
+    });
+    Ok(folders.collect())
 }
 
-/// Looks for folders of packages; links are not followed, as a container's lead out of it.
-fn search(folder: &Path, depth: usize, found: &mut Vec<PathBuf>) {
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum PathName {
+    Text(String),
+    Bytes(Vec<u8>),
+}
+
+/// Looks for folders of packages. Links are followed where they say what such a folder is, within the root; others may
+/// lead round in circles.
+fn search(root: &Root, folder: &Path, depth: usize, found: &mut Vec<PathBuf>) {
     let Ok(entries) = folder.read_dir() else {
         return;
     };
-    let name = folder
-        .file_name()
-        .and_then(OsStr::to_str)
-        .unwrap_or_default();
-    if FOLDERS.contains(&name) {
+    if is_named(folder) {
         found.push(folder.to_owned());
         return;
     }
     let mut below: Vec<PathBuf> = Vec::new();
     for entry in entries.flatten() {
         let path = entry.path();
-        if depth == 0 && path.extension() == Some(OsStr::new("dist-info")) {
+        if depth == 0 && package::is_info(&path) {
             found.push(folder.to_owned());
             return;
         }
-        let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
+        let kind = entry.file_type();
+        let is_folder = kind.as_ref().is_ok_and(std::fs::FileType::is_dir);
+        let is_link = kind.is_ok_and(|kind| kind.is_symlink());
+        if is_link && is_named(&path) && root.resolve(&path).is_some_and(|real| real.is_dir()) {
+            found.push(path);
+            continue;
+        }
         let skip = depth == 0 && NOT_FILES.iter().any(|name| entry.file_name() == *name);
         if is_folder && !skip {
             below.push(path);
@@ -170,78 +219,12 @@ fn search(folder: &Path, depth: usize, found: &mut Vec<PathBuf>) {
     below.sort();
     if depth < DEEPEST {
         for path in below {
-            search(&path, depth + 1, found);
+            search(root, &path, depth + 1, found);
         }
     }
 }
 
-/// A package by its information, and the files of its record.
-fn package(folder: &Path, info: &Path) -> Option<Package> {
-    let text = std::fs::read(info.join("METADATA")).ok()?;
-    let text = String::from_utf8_lossy(&text);
-    let head = || text.lines().take_while(|line| !line.is_empty());
-    let field = |name: &str| {
-        let value = head().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
-        value.map(|value| value.trim().to_owned())
-    };
-    let name = field("Name")?;
-    let record = std::fs::read(info.join("RECORD")).unwrap_or_default();
-    let mut files: Vec<PathBuf> = String::from_utf8_lossy(&record)
-        .lines()
-        .map(recorded_path)
-        .filter(|path| may_hold_code(path))
-        .filter_map(|path| below(folder, Path::new(&path)))
-        .collect();
-    files.sort();
-    files.dedup();
-    Some(Package {
-        name,
-        version: field("Version").unwrap_or_default(),
-        files,
-    })
-}
-
-/// The path in a line of a record.
-fn recorded_path(line: &str) -> String {
-    match line.strip_prefix('"') {
-        Some(rest) => {
-            let end = rest.find("\",").unwrap_or(rest.len());
-            rest[..end].replace("\"\"", "\"")
-        }
-        None => line.split(',').next().unwrap_or_default().to_owned(),
-    }
-}
-
-/// Libraries and what holds nothing but code for a GPU. Static libraries are for a later link.
-fn may_hold_code(path: &str) -> bool {
-    let name = path.rsplit('/').next().unwrap_or_default();
-    let ends = [".so", ".fatbin", ".cubin", ".pyd", ".dll"];
-    ends.iter().any(|end| name.ends_with(end)) || name.contains(".so.")
-}
-
-/// A file of a record; nothing that leads out of the environment by more than its `bin` and `lib`.
-fn below(folder: &Path, path: &Path) -> Option<PathBuf> {
-    let ups = path
-        .components()
-        .filter(|part| *part == Component::ParentDir);
-    if path.is_absolute() || ups.count() > 3 {
-        return None;
-    }
-    let whole = folder.join(path);
-    whole.is_file().then_some(whole)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_and_records_are_read_as_pip_does() {
-        assert_eq!(normalized("Flash_Attn"), "flash-attn");
-        assert_eq!(normalized("nvidia.cublas--cu12"), "nvidia-cublas-cu12");
-        assert_eq!(recorded_path("a/b.so,sha256=x,1"), "a/b.so");
-        assert_eq!(recorded_path("\"a,\"\"b\"\".so\",sha256=x,1"), "a,\"b\".so");
-        assert!(may_hold_code("x/libnccl.so.2") && may_hold_code("x/_C.cpython-312.so"));
-        assert!(!may_hold_code("x/resource.py") && !may_hold_code("libx.a"));
-    }
+fn is_named(folder: &Path) -> bool {
+    let name = folder.file_name().and_then(OsStr::to_str);
+    name.is_some_and(|name| FOLDERS.contains(&name))
 }

@@ -7,9 +7,9 @@ use warpcc_fatbin::{
 };
 use warpcc_jit::{estimate, what_is_compiled};
 
-use super::environment::Package;
 use super::judged::{Answer, Counts, Failure, Judged, OLD_DRIVER};
 use super::mend;
+use super::package::Package;
 use super::target::Target;
 
 /// Containers whose toolkit is looked for: those of one library have the same.
@@ -153,7 +153,12 @@ impl Sum {
             compile_seconds: (counts.compile > 0).then_some(seconds),
             failures,
             mend: Vec::new(),
-            problems: self.problems,
+            problems: package
+                .missing
+                .iter()
+                .cloned()
+                .chain(self.problems)
+                .collect(),
             refused_ptx: self.refused_ptx,
         };
         judged.mend = mend::advice(&judged, target);

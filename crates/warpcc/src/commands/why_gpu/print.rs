@@ -17,7 +17,7 @@ const NAMED: usize = 12;
 pub fn write_json(
     target: &Target,
     place: &str,
-    packages: &[Judged],
+    (packages, skipped): (&[Judged], &[String]),
     out: &mut dyn Write,
 ) -> io::Result<()> {
     #[derive(Serialize)]
@@ -26,12 +26,14 @@ pub fn write_json(
         environment: &'d str,
         target: &'d Target,
         packages: &'d [Judged],
+        skipped: &'d [String],
     }
     let document = Document {
         schema: SCHEMA,
         environment: place,
         target,
         packages,
+        skipped,
     };
     serde_json::to_writer_pretty(&mut *out, &document)?;
     writeln!(out)
@@ -41,7 +43,7 @@ pub fn write_json(
 pub fn write(
     target: &Target,
     place: &str,
-    packages: &[Judged],
+    (packages, skipped): (&[Judged], &[String]),
     out: &mut dyn Write,
 ) -> io::Result<()> {
     let name = target
@@ -60,11 +62,15 @@ pub fn write(
         plain(place)
     )?;
     if packages.is_empty() {
-        return writeln!(out, "no package has code for a GPU");
+        writeln!(out, "no package has code for a GPU")?;
     }
-    packages
-        .iter()
-        .try_for_each(|package| write_package(package, out))
+    for package in packages {
+        write_package(package, out)?;
+    }
+    for text in skipped {
+        writeln!(out, "skipped   {}", plain(text))?;
+    }
+    Ok(())
 }
 
 fn write_package(package: &Judged, out: &mut dyn Write) -> io::Result<()> {

@@ -1,5 +1,7 @@
 //! `warpcc why-gpu` over environments that the test makes: one package for each answer.
 
+mod layouts;
+
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
