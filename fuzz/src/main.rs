@@ -23,7 +23,7 @@ struct Target {
 }
 
 const TRANSCRIPTS: &str = "../crates/plan/tests/transcripts";
-const TARGETS: [Target; 8] = [
+const TARGETS: [Target; 10] = [
     Target {
         name: "transcript",
         more_seeds: &["13.5", "13.0", "older"],
@@ -61,6 +61,16 @@ const TARGETS: [Target; 8] = [
     },
     Target {
         name: "kernel",
+        more_seeds: &[],
+        dictionary: None,
+    },
+    Target {
+        name: "pack",
+        more_seeds: &[],
+        dictionary: None,
+    },
+    Target {
+        name: "bundle-index",
         more_seeds: &[],
         dictionary: None,
     },

@@ -5,6 +5,8 @@
 use warpcc_cache::{RecordError, decode_record};
 use warpcc_fatbin::{Format, Keep, ReadLimits};
 use warpcc_plan::{FileKind, Invocation, TaskGraph, Transcript, words};
+use warpcc_remote_client::bundle_index::{Index, Kind, WINDOW};
+use warpcc_rtc::Pack;
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
 /// The target of that name.
@@ -18,6 +20,8 @@ pub fn find(name: &str) -> Option<fn(&[u8])> {
         "fatbin" => fatbin,
         "fatbin-host" => fatbin_host,
         "kernel" => kernel,
+        "pack" => pack,
+        "bundle-index" => bundle_index,
         _ => return None,
     })
 }
@@ -33,6 +37,86 @@ fn kernel(data: &[u8]) {
     // Behind a backslash the line belongs to the one before, which may hide nothing either.
     assert!(names.iter().any(|name| name == b"fuzz/found.h"));
 }
+
+/// A pack of images, as it is and with the hash of its index put right. The first two bytes say how long the index is.
+fn pack(data: &[u8]) {
+    let _ = Pack::of_bytes(data.to_vec());
+    let Some((length, rest)) = data.split_first_chunk::<2>() else {
+        return;
+    };
+    let length = usize::from(u16::from_le_bytes(*length)).min(rest.len());
+    let (index, bodies) = rest.split_at(length);
+    let mut bytes = b"warpcc-pack 1\n".to_vec();
+    bytes.extend((bytes.len() as u64 + 48 + bodies.len() as u64).to_le_bytes());
+    bytes.extend((index.len() as u64).to_le_bytes());
+    bytes.extend(blake3::hash(index).as_bytes());
+    bytes.extend(bodies);
+    bytes.extend(index);
+    match Pack::of_bytes(bytes) {
+        Ok(pack) => {
+            let keys: Vec<_> = pack.keys().collect();
+            assert_eq!(keys.len(), pack.len());
+            assert!(keys.is_sorted_by(|one, other| one.0 < other.0));
+            for key in &keys {
+                assert!(!matches!(pack.get(key), Ok(None)));
+            }
+        }
+        // Or the format has changed, and this no longer reaches anything.
+        Err(error) => assert!(error.why.contains("cannot be understood"), "{error}"),
+    }
+}
+
+/// The index of bundles, as it is and with its rows put in order; and several of them as one.
+fn bundle_index(data: &[u8]) {
+    let _ = Index::read(data);
+    let Some((count, rest)) = data.split_first() else {
+        return;
+    };
+    let (numbers, rows) = rest.split_at((usize::from(*count) % 8 * 8).min(rest.len()));
+    let mut rows: Vec<Vec<u8>> = rows.chunks_exact(INDEX_ROW).map(<[u8]>::to_vec).collect();
+    for row in &mut rows {
+        row[0] %= 2;
+    }
+    rows.sort();
+    rows.dedup_by(|later, earlier| later[..33] == earlier[..33]);
+    let read = |rows: &[Vec<u8>]| {
+        let mut bytes = b"warpccI1".to_vec();
+        bytes.extend((numbers.len() as u32 / 8).to_le_bytes());
+        bytes.extend(&numbers[..numbers.len() / 8 * 8]);
+        bytes.extend(rows.concat());
+        // Or the format has changed, and this no longer reaches anything.
+        Index::read(&bytes).expect("an index")
+    };
+    let (some, others) = rows.split_at(rows.len() / 2);
+    let all = read(&rows);
+    assert_eq!(Index::read(&all.bytes()).as_ref(), Some(&all));
+    // Cut in two and put together, in whatever order, it is the same, within the limits.
+    let (some, others) = (read(some), read(others));
+    let merged = Index::merged([&some, &others]);
+    assert_eq!(merged, Index::merged([&others, &some]));
+    assert_eq!(merged, Index::merged([&all]));
+    assert_eq!(merged, Index::merged([&merged, &all]));
+    assert_eq!(Index::read(&merged.bytes()).as_ref(), Some(&merged));
+    for row in &rows {
+        let kind = if row[0] == 0 {
+            Kind::Result
+        } else {
+            Kind::Blob
+        };
+        let name = (kind, row[1..33].try_into().expect("32 bytes"));
+        let place = all.find(&name).expect("it is there");
+        if let Some(kept) = merged.find(&name) {
+            assert_eq!(kept, place);
+            let age = merged.newest().checked_sub(kept.bundle.number());
+            assert!(age.is_some_and(|age| age < WINDOW));
+        }
+        let without = all.without(|bundle| bundle != place.bundle);
+        assert_eq!(without.find(&name), None);
+    }
+}
+
+/// Kind, name and four numbers.
+const INDEX_ROW: usize = 65;
 
 /// A dry run, as it is read from nvcc's standard error.
 fn transcript(data: &[u8]) {

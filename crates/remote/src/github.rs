@@ -10,7 +10,6 @@
 
 mod archive;
 mod beginning;
-mod index;
 mod indexes;
 mod load;
 mod look;
@@ -36,9 +35,9 @@ use crate::download::{Download, NewFile};
 use crate::error::RemoteError;
 use crate::settings::Layer;
 use archive::Archive;
-use index::{Index, Kind, Name, Place};
 use parts::Parts;
 use service::Service;
+use warpcc_remote_client::bundle_index::{Index, Kind, Name, Place};
 
 /// Digits of a bundle's number in its name. Names with others are not ours.
 const DIGITS: usize = 8;

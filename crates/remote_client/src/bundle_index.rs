@@ -1,4 +1,4 @@
-//! The index of bundles: where in which bundle each result and blob is. Comes from others, so nothing in it is believed
+//! The index of bundles in GitHub's cache: where in which bundle each result and blob is. Comes from others, so nothing in it is believed
 //! before it is checked.
 //!
 //! ```text
@@ -31,9 +31,9 @@ const AGING: u32 = WINDOW / 2;
 pub struct Bundle(pub u64);
 
 impl Bundle {
-    /// A new one of this number.
-    pub fn new(number: u32) -> Self {
-        Self(u64::from(number) << 32 | u64::from(fastrand::u32(..)))
+    /// The one of this number, and of a second one by chance.
+    pub fn new(number: u32, chance: u32) -> Self {
+        Self(u64::from(number) << 32 | u64::from(chance))
     }
 
     /// Its number, which is its name at the service.

@@ -5,6 +5,7 @@
 
 pub mod address;
 pub mod auth;
+pub mod bundle_index;
 pub mod circuit_breaker;
 pub mod config_file;
 pub mod error;

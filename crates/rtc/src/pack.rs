@@ -26,11 +26,40 @@ const LARGEST_INDEX: u64 = 96 << 20;
 /// Key, offset, length of the image, length of the details, hash of both.
 type Item = ([u8; 32], u64, u64, u64, [u8; 32]);
 
+/// No image is larger: 4 GiB, more than a driver loads.
+const LARGEST_BODY: u64 = 4 << 30;
+
+/// Where the bytes are.
+#[derive(Debug)]
+enum Source {
+    File(File),
+    Bytes(Vec<u8>),
+}
+
+impl Source {
+    fn read(&self, at: u64, length: u64) -> io::Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        let needed = usize::try_from(length).map_err(io::Error::other)?;
+        // A file with holes may be longer than there is memory.
+        bytes.try_reserve_exact(needed).map_err(io::Error::other)?;
+        bytes.resize(needed, 0);
+        match self {
+            Self::File(file) => file.read_exact_at(&mut bytes, at)?,
+            Self::Bytes(all) => {
+                let begin = usize::try_from(at).unwrap_or(usize::MAX);
+                let found = all.get(begin..).and_then(|rest| rest.get(..needed));
+                bytes.copy_from_slice(found.ok_or(io::ErrorKind::UnexpectedEof)?);
+            }
+        }
+        Ok(bytes)
+    }
+}
+
 /// A pack that was opened.
 #[derive(Debug)]
 pub struct Pack {
     path: PathBuf,
-    file: File,
+    source: Source,
     /// Sorted by key.
     items: Vec<Item>,
 }
@@ -55,13 +84,49 @@ impl Pack {
             path: path.to_path_buf(),
             why,
         };
-        let file = File::open(path).map_err(|error| fails(error.to_string()))?;
-        let items = read_index(&file).map_err(|error| fails(error.to_string()))?;
+        let open = || {
+            // Before opening: a pipe would block.
+            if !std::fs::metadata(path)?.is_file() {
+                return Err(io::Error::other("it is not a regular file"));
+            }
+            let file = File::open(path)?;
+            let size = file.metadata()?.len();
+            let source = Source::File(file);
+            let items = read_index(&source, size)?;
+            Ok((source, items))
+        };
+        let (source, items) = open().map_err(|error| fails(error.to_string()))?;
         Ok(Self {
             path: path.to_path_buf(),
-            file,
+            source,
             items,
         })
+    }
+
+    /// The pack that these bytes are.
+    ///
+    /// # Errors
+    /// They are damaged, or no pack of this version.
+    pub fn of_bytes(bytes: Vec<u8>) -> Result<Self, PackError> {
+        let path = PathBuf::from("in memory");
+        let size = bytes.len() as u64;
+        let source = Source::Bytes(bytes);
+        match read_index(&source, size) {
+            Ok(items) => Ok(Self {
+                path,
+                source,
+                items,
+            }),
+            Err(error) => Err(PackError {
+                path,
+                why: error.to_string(),
+            }),
+        }
+    }
+
+    /// The keys that it has images for, in order.
+    pub fn keys(&self) -> impl Iterator<Item = Key> + '_ {
+        self.items.iter().map(|item| Key(item.0))
     }
 
     /// How many images it has.
@@ -78,7 +143,7 @@ impl Pack {
     ///
     /// # Errors
     /// It is damaged.
-    pub(crate) fn get(&self, key: &Key) -> Result<Option<Compiled>, PackError> {
+    pub fn get(&self, key: &Key) -> Result<Option<Compiled>, PackError> {
         let Ok(at) = self.items.binary_search_by(|item| item.0.cmp(&key.0)) else {
             return Ok(None);
         };
@@ -87,10 +152,8 @@ impl Pack {
             path: self.path.clone(),
             why: format!("image {}: {why}; make the pack again", &key.hex()[..16]),
         };
-        let mut body = vec![0; (image + details) as usize];
-        self.file
-            .read_exact_at(&mut body, offset)
-            .map_err(|error| damaged(&error.to_string()))?;
+        let read = self.source.read(offset, image + details);
+        let mut body = read.map_err(|error| damaged(&error.to_string()))?;
         if *blake3::hash(&body).as_bytes() != hash {
             return Err(damaged("its bytes are not those that were written"));
         }
@@ -104,14 +167,12 @@ impl Pack {
     }
 }
 
-fn read_index(file: &File) -> io::Result<Vec<Item>> {
+fn read_index(source: &Source, size: u64) -> io::Result<Vec<Item>> {
     let damaged = |why: &str| io::Error::other(format!("{why}; make it again"));
-    let mut head = [0; HEAD];
-    let is_pack = file.read_exact_at(&mut head, 0).is_ok() && head.starts_with(MAGIC);
-    if !is_pack {
+    let head = source.read(0, HEAD as u64).unwrap_or_default();
+    if !head.starts_with(MAGIC) {
         return Err(damaged("it is no pack of this version"));
     }
-    let size = file.metadata()?.len();
     let number = |at: usize| {
         let bytes = head[at..at + 8].try_into().unwrap_or_default();
         u64::from_le_bytes(bytes)
@@ -120,8 +181,7 @@ fn read_index(file: &File) -> io::Result<Vec<Item>> {
     if length > LARGEST_INDEX || offset.checked_add(length) != Some(size) {
         return Err(damaged("it was cut short or is damaged"));
     }
-    let mut index = vec![0; length as usize];
-    file.read_exact_at(&mut index, offset)?;
+    let index = source.read(offset, length)?;
     if blake3::hash(&index).as_bytes() != &head[HEAD - 32..] {
         return Err(damaged("its index is damaged"));
     }
@@ -130,10 +190,9 @@ fn read_index(file: &File) -> io::Result<Vec<Item>> {
         return Err(damaged("its index cannot be understood"));
     };
     let within = |item: &Item| {
-        let end = item
-            .2
-            .checked_add(item.3)
-            .and_then(|body| item.1.checked_add(body));
+        let body = item.2.checked_add(item.3);
+        let body = body.filter(|length| *length <= LARGEST_BODY);
+        let end = body.and_then(|body| item.1.checked_add(body));
         end.is_some_and(|end| end <= offset)
     };
     if !items.iter().all(within) || !items.is_sorted_by(|one, other| one.0 < other.0) {
@@ -241,6 +300,47 @@ mod tests {
         for length in [0, 5, HEAD, whole.len() - 1] {
             std::fs::write(&path, &whole[..length]).expect("written");
             assert!(Pack::open(&path).is_err(), "{length}");
+            assert!(Pack::of_bytes(whole[..length].to_vec()).is_err());
+        }
+        let pack = Pack::of_bytes(whole).expect("a pack");
+        for (key, image) in &images {
+            assert_eq!(pack.get(key).expect("intact").as_ref(), Some(image));
+        }
+        assert_eq!(pack.keys().count(), 3);
+    }
+
+    /// Anybody can make a pack whose hashes are right.
+    #[test]
+    fn what_says_that_it_is_huge_or_is_no_file_takes_no_memory_and_no_time() {
+        use std::os::unix::fs::FileExt as _;
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("holes.pack");
+        for (offset, image) in [
+            (1 << 40, (1 << 40) - 200),
+            (5 << 30, 4 << 30),
+            (100, u64::MAX),
+        ] {
+            let items: Vec<Item> = vec![([1; 32], 90, image, 5, [2; 32])];
+            let index = postcard::to_allocvec(&items).expect("bytes");
+            let mut head = MAGIC.to_vec();
+            head.extend(u64::to_le_bytes(offset));
+            head.extend((index.len() as u64).to_le_bytes());
+            head.extend(blake3::hash(&index).as_bytes());
+            let file = File::create(&path).expect("a file");
+            file.write_all_at(&head, 0).expect("written");
+            file.write_all_at(&index, offset).expect("a hole before it");
+            let error = Pack::open(&path)
+                .expect_err("no image is as large")
+                .to_string();
+            assert!(error.contains("make it again"), "{error}");
+        }
+        // Nobody writes to it, so that opening it would wait for ever.
+        let pipe = folder.path().join("pipe.pack");
+        let made = std::process::Command::new("mkfifo").arg(&pipe).status();
+        assert!(made.expect("mkfifo starts").success());
+        for path in [&pipe, folder.path(), Path::new("/dev/zero")] {
+            let error = Pack::open(path).expect_err("no file").to_string();
+            assert!(error.contains("not a regular file"), "{error}");
         }
     }
 }

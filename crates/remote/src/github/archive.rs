@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::beginning::{self, Beginning};
-use super::index::{Bundle, Index, Kind, Name, Place};
 use crate::backend::UploadSource;
 use crate::error::RemoteError;
+use warpcc_remote_client::bundle_index::{Bundle, Index, Kind, Name, Place};
 
 /// A bundle that has so many bytes is given away, and another one begun.
 const FULL: u64 = 256 << 20;

@@ -6,10 +6,10 @@
 
 use reqwest::{StatusCode, Url};
 
-use super::index::{self, Bundle};
 use super::service::Service;
 use crate::deadline::Pace;
 use crate::error::RemoteError;
+use warpcc_remote_client::bundle_index::{self as index, Bundle};
 
 const MAGIC: &[u8; 8] = b"warpccB1";
 /// Bytes before the first blob.
@@ -83,7 +83,7 @@ mod tests {
     #[test]
     fn a_beginning_goes_round_and_nothing_else_is_one() {
         let begins = Beginning {
-            bundle: Bundle::new(7),
+            bundle: Bundle::new(7, 0),
             index: 4000,
             length: 99,
         };

@@ -5,10 +5,10 @@ use reqwest::Url;
 
 use super::Github;
 use super::beginning::{self, Beginning};
-use super::index::Bundle;
 use super::look::{BundleIndex, Look};
 use super::parts::Parts;
 use crate::error::RemoteError;
+use warpcc_remote_client::bundle_index::Bundle;
 
 impl Github {
     /// The indexes of the bundles with these numbers, at these addresses; in no order.
@@ -27,7 +27,7 @@ impl Github {
         all.extend(
             damaged
                 .into_iter()
-                .map(|(number, _)| BundleIndex::Damaged(Bundle::new(number))),
+                .map(|(number, _)| BundleIndex::Damaged(Bundle::new(number, 0))),
         );
 
         let begin = async |(number, url): (u32, Url)| {
@@ -38,7 +38,7 @@ impl Github {
         for (number, url, begins) in join_all(entries.into_iter().map(begin)).await {
             match begins?.filter(|begins| begins.bundle.number() == number) {
                 Some(begins) => begun.push((begins, url)),
-                None => all.push(look.damaged(Bundle::new(number))),
+                None => all.push(look.damaged(Bundle::new(number, 0))),
             }
         }
 

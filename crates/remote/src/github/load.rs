@@ -7,11 +7,11 @@ use std::time::{Duration, SystemTime};
 use futures_util::future::join_all;
 use reqwest::Url;
 
-use super::index::Index;
 use super::look::{BundleIndex, Look};
 use super::parts::Parts;
 use super::{Github, HIGHEST, lock};
 use crate::error::RemoteError;
+use warpcc_remote_client::bundle_index::Index;
 
 /// Bundles around the newest one that are looked for, if its index does not know them: their jobs ran beside its own.
 const BESIDE: u32 = 8;

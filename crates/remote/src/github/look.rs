@@ -3,8 +3,8 @@
 
 use std::collections::BTreeSet;
 
-use super::index::{self, Bundle, Index};
 use crate::action_result;
+use warpcc_remote_client::bundle_index::{self as index, Bundle, Index};
 
 /// Bytes of indexes that are unpacked in one look. The newest may be as large as one gets, and those beside it together
 /// twice as large: an honest one repeats most of the others.
@@ -131,10 +131,10 @@ impl Look {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::github::index::{Kind, Place};
+    use warpcc_remote_client::bundle_index::{Kind, Place};
 
     fn packed(number: u32, rows: u32) -> (Bundle, Vec<u8>) {
-        let bundle = Bundle::new(number);
+        let bundle = Bundle::new(number, 0);
         let place = Place {
             size: 1,
             bundle,
@@ -182,7 +182,7 @@ mod tests {
             .iter()
             .enumerate()
         {
-            let odd = look.unpack(wrong, Bundle::new(u32::try_from(number).expect("small")));
+            let odd = look.unpack(wrong, Bundle::new(u32::try_from(number).expect("small"), 0));
             assert!(odd.is_odd());
             assert_eq!(look.bytes, MOST_BYTES);
         }

@@ -21,10 +21,10 @@ use reqwest::{Response, StatusCode, Url};
 
 use super::archive::at;
 use super::beginning;
-use super::index::Bundle;
 use super::service::Service;
 use crate::deadline::Pace;
 use crate::error::RemoteError;
+use warpcc_remote_client::bundle_index::Bundle;
 
 /// Length of a part.
 const PART: u64 = 4 << 20;

@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::archive::Archive;
-use super::index::Bundle;
 use super::service::CallError;
 use super::{Github, HIGHEST, lock};
 use crate::error::RemoteError;
+use warpcc_remote_client::bundle_index::Bundle;
 
 /// Names that others may have taken before us.
 const MOST_TAKEN: u32 = 31;
@@ -60,7 +60,7 @@ impl Github {
         let ends = view.newest() > HIGHEST - BEYOND.end;
         let before = if ends { Arc::default() } else { view };
         let (number, url) = self.take_number(before.newest()).await?;
-        let index = archive.seal(Bundle::new(number), &before, |bundle| {
+        let index = archive.seal(Bundle::new(number, fastrand::u32(..)), &before, |bundle| {
             !parts.is_gone(bundle)
         })?;
         let size = self.service.put(&url, archive.path()).await?;
