@@ -1009,6 +1009,13 @@ warpcc_rtc_status warpcc_rtc_kernel_new(const warpcc_rtc_cache *cache,
                                         warpcc_rtc_kernel **kernel);
 
 /**
+ * Sets the file that the kernel's source is from, once, for errors: they name it in place of the kernel's name. It decides
+ * nothing else.
+ */
+warpcc_rtc_status warpcc_rtc_kernel_file(const warpcc_rtc_kernel *kernel,
+                                         const char *file);
+
+/**
  * Like `warpcc_rtc_cache_get_function`; a repeated call takes well under a microsecond, however long the texts are.
  */
 warpcc_rtc_status warpcc_rtc_kernel_function(const warpcc_rtc_kernel *kernel,

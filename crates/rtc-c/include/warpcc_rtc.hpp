@@ -2,12 +2,16 @@
 #ifndef WARPCC_RTC_HPP
 #define WARPCC_RTC_HPP
 
+#include <cstddef>
 #include <cstdint>
+#include <exception>
+#include <functional>
 #include <memory>
 #include <stdexcept>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "warpcc_rtc.h"
 
@@ -65,6 +69,11 @@ class settings {
   }
   settings& folder(const std::string& path, std::uint64_t max_size = 0, bool readonly = false) {
     check(warpcc_rtc_settings_add_folder(get(), path.c_str(), max_size, readonly));
+    return *this;
+  }
+  /// A pack of ready-made images, or a folder like those of a cache: looked into after the folders, only read.
+  settings& pack(const std::string& path) {
+    check(warpcc_rtc_settings_add_pack(get(), path.c_str()));
     return *this;
   }
   settings& memory(std::uint64_t bytes) {
@@ -138,6 +147,11 @@ class request {
     check(warpcc_rtc_request_add_option(get(), option.c_str()));
     return *this;
   }
+  /// The file that the source is from: errors name it, and it decides nothing else.
+  request& file(const std::string& path) {
+    check(warpcc_rtc_request_file(get(), path.c_str()));
+    return *this;
+  }
   warpcc_rtc_request* get() const noexcept { return handle_.get(); }
 
  private:
@@ -198,6 +212,41 @@ class cache {
     check(warpcc_rtc_cache_get(get(), what.get(), limits, &found));
     return image(found);
   }
+  /// Called once for each image that is done: how many are, of how many, the name of this one and its status. False cancels
+  /// the rest.
+  using progress = std::function<bool(std::size_t done, std::size_t total, std::string_view name, warpcc_rtc_status status)>;
+  /// The images of all requests, in their order, looked up and compiled by `threads` threads; 0 for as many as there are
+  /// processors. Where one fails, the others are made and kept all the same, and then the first error is thrown. What
+  /// `told` throws cancels the rest and comes out of here.
+  std::vector<image> get_many(const std::vector<request>& what, const progress& told = {}, std::size_t threads = 0,
+                              const warpcc_rtc_limits* limits = nullptr) const {
+    std::vector<const warpcc_rtc_request*> requests;
+    for (const request& one : what) requests.push_back(one.get());
+    std::vector<warpcc_rtc_image*> found(what.size(), nullptr);
+    struct listener {
+      const progress& told;
+      std::exception_ptr thrown;
+    } listens{told, nullptr};
+    const warpcc_rtc_progress call = [](void* user, std::size_t done, std::size_t total, const char* name,
+                                                 warpcc_rtc_status status) -> std::int32_t {
+      auto& listens = *static_cast<listener*>(user);
+      try {
+        return listens.told(done, total, name, status);
+      } catch (...) {
+        listens.thrown = std::current_exception();
+        return 0;
+      }
+    };
+    const warpcc_rtc_status status =
+        warpcc_rtc_cache_get_many(get(), requests.data(), requests.size(), threads, limits, told ? call : nullptr,
+                                  &listens, found.data());
+    std::vector<image> images;
+    images.reserve(found.size());
+    for (warpcc_rtc_image* one : found) images.emplace_back(one);
+    if (listens.thrown) std::rethrow_exception(listens.thrown);
+    check(status);
+    return images;
+  }
   function get_function(const std::string& parameters, const std::string& name, std::string_view source,
                         const device& gpu, const warpcc_rtc_limits* limits = nullptr) const {
     warpcc_rtc_function* found = nullptr;
@@ -241,6 +290,11 @@ class kernel {
   kernel(const cache& from, const std::string& parameters, const std::string& name, std::string_view source)
       : handle_(detail::make<decltype(handle_)>(warpcc_rtc_kernel_new, from.get(), parameters.c_str(),
                                                 name.c_str(), source.data(), source.size())) {}
+  /// The file that the source is from, set once: errors name it, and it decides nothing else.
+  kernel& file(const std::string& path) {
+    check(warpcc_rtc_kernel_file(handle_.get(), path.c_str()));
+    return *this;
+  }
   rtc::function function(const device& gpu, const warpcc_rtc_limits* limits = nullptr) const {
     warpcc_rtc_function* found = nullptr;
     check(warpcc_rtc_kernel_function(handle_.get(), gpu.get(), limits, &found));

@@ -6,14 +6,14 @@
 
 use std::ffi::c_char;
 use std::mem::MaybeUninit;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use warpcc_rtc::KernelCache;
 
 use crate::cache::Cache;
 use crate::device::{Device, Function};
-use crate::error::Status;
-use crate::ffi::{free, given, kernel_of, make};
+use crate::error::{Failure, Status};
+use crate::ffi::{enter, free, given, kernel_of, make, text};
 use crate::request::{CallLimits, limits};
 
 /// A kernel's texts, read and hashed once, in a cache.
@@ -21,6 +21,8 @@ use crate::request::{CallLimits, limits};
 pub struct Kernel {
     cache: Arc<KernelCache>,
     kernel: warpcc_rtc::Kernel,
+    /// The same with its file, once that is set.
+    in_file: OnceLock<warpcc_rtc::Kernel>,
 }
 
 /// Reads and hashes a kernel's texts once, for `warpcc_rtc_kernel_function`. This compiles nothing. The cache lives as long
@@ -44,7 +46,29 @@ pub unsafe extern "C" fn warpcc_rtc_kernel_new(
         Ok(Kernel {
             cache: cache.0.clone(),
             kernel: warpcc_rtc::Kernel::new(parameters, name, source),
+            in_file: OnceLock::new(),
         })
+    })
+}
+
+/// Sets the file that the kernel's source is from, once, for errors: they name it in place of the kernel's name. It decides
+/// nothing else.
+///
+/// # Safety
+/// Each pointer to a text is null, or valid during the call.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn warpcc_rtc_kernel_file(
+    kernel: Option<&Kernel>,
+    file: *const c_char,
+) -> Status {
+    // SAFETY: as the caller says.
+    let file = unsafe { text(file, "file") };
+    enter(|| {
+        let Kernel {
+            kernel, in_file, ..
+        } = given(kernel, "kernel")?;
+        let set = in_file.set(kernel.clone().in_file(file?));
+        set.map_err(|_| Failure::invalid("file", "it has been set before"))
     })
 }
 
@@ -57,7 +81,12 @@ pub extern "C" fn warpcc_rtc_kernel_function(
     function: Option<&mut MaybeUninit<*mut Function>>,
 ) -> Status {
     make(function, "function", || {
-        let Kernel { cache, kernel } = given(kernel, "kernel")?;
+        let Kernel {
+            cache,
+            kernel,
+            in_file,
+        } = given(kernel, "kernel")?;
+        let kernel = in_file.get().unwrap_or(kernel);
         let device = given(device, "device")?;
         let found = cache.get_function_of(kernel, &device.0, &self::limits(limits))?;
         Ok(Function::new(found, device))

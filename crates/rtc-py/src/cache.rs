@@ -10,7 +10,7 @@ use warpcc_kernels::Launcher;
 use warpcc_remote::SharedCache;
 use warpcc_rtc::{
     CacheSettings, CallLimits, CompileRequest, Compiler, Environment, Error, Image as Compiled,
-    KernelCache as Cache, LinkRequest, Linker, Piece, RealArch, Target, Tier, Upstream,
+    Kernel, KernelCache as Cache, LinkRequest, Linker, Piece, RealArch, Target, Tier, Upstream,
 };
 
 use crate::arguments::{bytes_of, capability, deadline, piece, real, seconds, target, texts};
@@ -164,7 +164,11 @@ impl KernelCache {
     }
 
     /// The kernel `name` of `source` on a GPU: from memory where it was asked for before.
-    #[pyo3(signature = (parameters, name, source, device = None, *, timeout = None))]
+    #[pyo3(signature = (parameters, name, source, device = None, *, timeout = None, file = None))]
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "keywords, of which a caller names the few that matter"
+    )]
     fn get_function(
         &self,
         py: Python<'_>,
@@ -173,14 +177,20 @@ impl KernelCache {
         source: &str,
         device: Option<&Bound<'_, PyAny>>,
         timeout: Option<f64>,
+        file: Option<&str>,
     ) -> PyResult<Function> {
         let ordinal = gpu::ordinal(device)?;
         let deadline = deadline(py, timeout)?;
         let loaded = interrupt::run(py, deadline, |limits| {
             let device = driver::device(ordinal)?;
-            let kernel = self
-                .cache
-                .get_function(parameters, name, source, &device, limits)?;
+            let cache = &self.cache;
+            let kernel = match file {
+                None => cache.get_function(parameters, name, source, &device, limits)?,
+                Some(file) => {
+                    let kernel = Kernel::new(parameters, name, source).in_file(file);
+                    cache.get_function_of(&kernel, &device, limits)?
+                }
+            };
             let mut known = lock(&self.functions);
             let place = Arc::as_ptr(&kernel) as usize;
             let make = || Arc::new(Loaded::new(kernel, device, ordinal));

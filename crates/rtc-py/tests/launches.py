@@ -50,6 +50,23 @@ def what_a_driver_refuses_is_told_and_the_context_goes_on():
     assert noted(lambda: kernel[1, 1](Array()))[-1].startswith("launch")
 
 
+def errors_name_the_file_of_a_kernel():
+    ask = lambda file: cache.get_function("", "bad", "\n\noops\n", file=file)
+    for file in ("src/mine.cu", None):
+        try:
+            ask(file)
+            raise AssertionError("it compiles")
+        except warpcc_rtc.CompileError as error:
+            assert ("src/mine.cu:3" in str(error)) == (file is not None), error
+    # It decides nothing else.
+    source = 'extern "C" __global__ void filed(float* x) {}'
+    made = cache.counts["made"]
+    cache.get_function("", "filed", source, file="a.cu")
+    cache.get_function("", "filed", source, file="b.cu")
+    cache.get_function("", "filed", source)
+    assert cache.counts["made"] == made + 1, cache.counts
+
+
 def noted(run):
     """What the driver was told by `run`."""
     open(LAUNCHES, "w").close()
@@ -511,6 +528,7 @@ for test in (
     no_array_of_numpys_leaks,
     functions_are_called_like_ufuncs,
     what_a_driver_refuses_is_told_and_the_context_goes_on,
+    errors_name_the_file_of_a_kernel,
     a_kernel_gets_its_arguments,
     what_does_not_fit_is_not_launched,
     streams_are_those_of_the_arrays_makers,

@@ -18,6 +18,8 @@ pub struct Kernel {
     pub(crate) name: Arc<str>,
     pub(crate) source: Arc<str>,
     pub(crate) hash: u64,
+    /// Decides nothing but what messages name.
+    pub(crate) file: Option<Arc<str>>,
 }
 
 impl Kernel {
@@ -34,7 +36,15 @@ impl Kernel {
             name,
             source,
             hash,
+            file: None,
         }
+    }
+
+    /// The same, from this file: errors name it in place of the kernel's name. It decides nothing else.
+    #[must_use]
+    pub fn in_file(mut self, file: impl Into<Arc<str>>) -> Self {
+        self.file = Some(file.into());
+        self
     }
 
     /// Its name in C++.

@@ -82,9 +82,14 @@ impl KernelCache {
             parameters,
             name,
             source,
+            file,
             ..
         } = &kernel;
-        let image = self.get_image(parameters, name, source, target, limits)?;
+        let mut request = self.request(parameters, name, source, target);
+        if let Some(file) = file {
+            request.file = Some(file.clone());
+        }
+        let image = self.get(&request, limits)?;
         if let Some((function, of)) = known
             && Arc::ptr_eq(&of, &image.compiled)
         {

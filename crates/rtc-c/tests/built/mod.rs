@@ -144,6 +144,23 @@ impl Built {
         self.gcc(source, &link)
     }
 
+    /// Compiles a C++ program of this crate.
+    pub fn compile_cpp(&self, source: &str) -> PathBuf {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let exe = self.folder().join("program");
+        let mut gcc = Command::new("g++");
+        gcc.args(["-std=c++17", "-Wall", "-Wextra", "-Werror", "-pedantic"])
+            .args(["-pthread", "-g", "-I"])
+            .arg(root.join("include"))
+            .arg("-o")
+            .args([&exe, &root.join(source)])
+            .arg(format!("-L{}", self.folder().display()))
+            .args(["-lwarpcc_rtc_c", "-ldl"])
+            .arg(format!("-Wl,-rpath,{}", self.folder().display()));
+        succeed(&mut gcc);
+        exe
+    }
+
     /// Compiles the same with the library inside.
     pub fn compile_static(&self, source: &str) -> PathBuf {
         let library = library("a").display().to_string();

@@ -41,6 +41,13 @@ static void launches(const char *folder) {
   CHECK(seen == address && seen_count == count);
 
   /* Again, by its texts and as a kernel: the same function, nothing compiled, nothing loaded. */
+  OK(warpcc_rtc_kernel_new(cache, "", "bad", "oops\n", TO_NUL, &kernel));
+  OK(warpcc_rtc_kernel_file(kernel, "src/bad.cu"));
+  INVALID("set before", warpcc_rtc_kernel_file(kernel, "src/other.cu"));
+  INVALID("file", warpcc_rtc_kernel_file(kernel, NULL));
+  INVALID("kernel", warpcc_rtc_kernel_file(NULL, "src/bad.cu"));
+  FAILS(WARPCC_RTC_STATUS_COMPILE, "src/bad.cu:1: ", warpcc_rtc_kernel_function(kernel, gpu, NULL, &again));
+  warpcc_rtc_kernel_free(kernel);
   OK(warpcc_rtc_kernel_new(cache, "#define N 3", "scale<float>", SCALE, strlen(SCALE), &kernel));
   OK(warpcc_rtc_kernel_function(kernel, gpu, NULL, &again));
   CHECK(warpcc_rtc_function_cuda(again) == warpcc_rtc_function_cuda(function));

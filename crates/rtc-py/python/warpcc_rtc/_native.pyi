@@ -102,10 +102,17 @@ class KernelCache:
         text; ``parameters`` is text that stands before it. ``timeout`` is in seconds.
         ``file`` is the file that the source is from: errors name it, and it decides nothing else."""
     def get_function(
-        self, parameters: str, name: str, source: str, device: Any = None, *, timeout: Optional[float] = None
+        self,
+        parameters: str,
+        name: str,
+        source: str,
+        device: Any = None,
+        *,
+        timeout: Optional[float] = None,
+        file: Optional[str] = None,
     ) -> Function:
         """The kernel ``name`` of ``source``, with ``parameters`` as text before it, ready to launch on ``device``: compiled
-        and loaded when it is first asked for, a look into memory afterwards."""
+        and loaded when it is first asked for, a look into memory afterwards. Errors name ``file``, as those of ``compile``."""
     def link(
         self,
         pieces: Sequence[Union[Image, Tuple[str, bytes]]],
