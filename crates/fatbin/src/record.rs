@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use sha2::{Digest, Sha256};
+use sha2::{Digest, Sha256, Sha384, Sha512};
 
 /// What a line says about a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -21,6 +21,37 @@ impl Entry {
             size: content.len(),
         }
     }
+}
+
+/// Whether the record says something else of a file than this content. Hashes of other kinds than an installer of today knows
+/// are not looked at.
+pub(crate) fn disagrees(record: &[u8], name: &str, content: &[u8]) -> bool {
+    let lines = record.split(|byte| *byte == b'\n');
+    let mut stated = lines.filter_map(|line| {
+        let (path, behind) = path(line);
+        (path == name).then(|| String::from_utf8_lossy(&line[behind..]).into_owned())
+    });
+    stated.any(|fields| {
+        let mut fields = fields.trim().trim_start_matches(',').split(',');
+        let mut field = || {
+            fields
+                .next()
+                .unwrap_or_default()
+                .trim_matches('"')
+                .to_owned()
+        };
+        let (hash, size) = (field(), field());
+        let is_other = |digest: &[u8], hash: &str| {
+            URL_SAFE_NO_PAD.encode(digest) != hash.trim_end_matches('=')
+        };
+        let wrong_hash = match hash.split_once('=') {
+            Some(("sha256", hash)) => is_other(&Sha256::digest(content), hash),
+            Some(("sha384", hash)) => is_other(&Sha384::digest(content), hash),
+            Some(("sha512", hash)) => is_other(&Sha512::digest(content), hash),
+            _ => false,
+        };
+        wrong_hash || (!size.is_empty() && size != content.len().to_string())
+    })
 }
 
 /// The record with new entries for some files; all other lines stay byte for byte.
@@ -75,6 +106,35 @@ fn path(line: &[u8]) -> (String, usize) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_line_about_other_content_is_noticed() {
+        let right = Entry::of(b"new").hash;
+        let says = |fields: &str| {
+            let record = format!("b.py,sha256=x,1\r\n\"a,b\",{fields}\r\n");
+            disagrees(record.as_bytes(), "a,b", b"new")
+        };
+        for fields in [
+            "",
+            ",",
+            "md5=x,3",
+            &format!("sha256={right},3"),
+            &format!("sha256={right}=,"),
+            &format!("\"sha256={right}\",\"3\""),
+        ] {
+            assert!(!says(fields), "{fields}");
+        }
+        for fields in [
+            "sha256=,3",
+            "sha384=x,3",
+            "sha512=x,3",
+            "md5=x,4",
+            &format!("sha256={right},4"),
+        ] {
+            assert!(says(fields), "{fields}");
+        }
+        assert!(!disagrees(b"", "a", b"new"));
+    }
 
     #[test]
     fn only_the_lines_of_changed_files_change() {

@@ -14,7 +14,7 @@ use zip::result::ZipError;
 use crate::compress::CompressMode;
 use crate::error::ReadLimits;
 use crate::host::Format;
-use crate::record::{Entry, rewrite};
+use crate::record::{Entry, disagrees, rewrite};
 use crate::selection::Keep;
 use crate::source::{OpenFailure, Wheel, head, map, unpack_member, wheel as open_wheel};
 use crate::thin::{Refusal, Thinned, thin_bytes};
@@ -55,6 +55,9 @@ pub enum NotThinned {
     /// A rewritten member that is not in the record.
     #[error("its RECORD has no line for {0}")]
     NotRecorded(String),
+    /// A member that is not what the record says. With a new line it would look as if it were.
+    #[error("{0} is not what its RECORD says: the wheel is damaged, and an installer refuses it")]
+    NotAsRecorded(String),
     /// Nothing was rewritten.
     #[error("{0}")]
     Nothing(String),
@@ -93,12 +96,13 @@ pub fn thin_wheel<W: Write + Seek>(
 ) -> Result<ThinnedWheel, NotThinned> {
     let mut wheel = open_wheel(&File::open(path)?)?;
     let record = record_of(&wheel)?;
+    let text = read_whole(&mut wheel, record, limits)?;
     let mut done = ThinnedWheel::default();
     let mut changed: HashMap<usize, File> = HashMap::new();
     let mut entries: HashMap<String, Entry> = HashMap::new();
     let mut first_refusal = None;
     for index in 0..wheel.len() {
-        let thinned = match member(&mut wheel, index, keep, compress, limits)? {
+        let thinned = match member(&mut wheel, (index, &text), keep, compress, limits)? {
             Looked::Nothing => continue,
             Looked::Thinned(name, before, thinned) => (name, before, thinned),
             Looked::Refused(name, refusal) => {
@@ -123,7 +127,6 @@ pub fn thin_wheel<W: Write + Seek>(
             None => "there is nothing to rewrite in it".to_owned(),
         }));
     }
-    let text = read_whole(&mut wheel, record, limits)?;
     let text = rewrite(&text, &entries).map_err(NotThinned::NotRecorded)?;
     write(&mut wheel, out, &mut changed, (record, &text))?;
     Ok(done)
@@ -138,7 +141,7 @@ enum Looked {
 
 fn member(
     wheel: &mut Wheel,
-    index: usize,
+    (index, record): (usize, &[u8]),
     keep: &Keep,
     compress: Option<CompressMode>,
     limits: &ReadLimits,
@@ -162,6 +165,7 @@ fn member(
     let bytes = map(&file)?;
     Ok(match thin_bytes(&bytes, format, keep, compress, limits) {
         Ok(thinned) if thinned.bytes[..] == bytes[..] => Looked::Nothing,
+        Ok(_) if disagrees(record, &name, &bytes) => return Err(NotThinned::NotAsRecorded(name)),
         Ok(thinned) => Looked::Thinned(name, bytes.len() as u64, thinned),
         Err(Refusal::NoContainers) => Looked::Nothing,
         Err(refusal) => Looked::Refused(name, refusal),

@@ -195,4 +195,9 @@ fn a_wheel_that_would_be_wrong_afterwards_is_refused() {
     python(at, forget, &[WHEEL]);
     let missing = thinned(at, "bad.whl", &keep, None).expect_err("not recorded");
     assert!(matches!(missing, NotThinned::NotRecorded(_)), "{missing}");
+    // The library is not the one that was recorded: with a new hash it would look as if it were.
+    let damage = "import sys, zipfile\nold = zipfile.ZipFile(sys.argv[1])\nwith zipfile.ZipFile('bad.whl', 'w') as new:\n    for info in old.infolist():\n        data = old.read(info)\n        if info.filename.endswith('thing.so'): data += b'x'\n        new.writestr(info, data)\n";
+    python(at, damage, &[WHEEL]);
+    let damaged = thinned(at, "bad.whl", &keep, None).expect_err("another library");
+    assert!(matches!(damaged, NotThinned::NotAsRecorded(_)), "{damaged}");
 }
