@@ -65,11 +65,7 @@ impl Space {
                 tree::remove(&self.path(path));
                 Ok(())
             }
-            ("link", [path, target]) => {
-                let path = self.path(path);
-                make_room(&path)?;
-                symlink(self.fill(target), path)
-            }
+            ("link", [path, target]) => link(&self.path(path), &self.fill(target)),
             ("hardlink", [path, other]) => {
                 let path = self.path(path);
                 make_room(&path)?;
@@ -158,6 +154,17 @@ impl Space {
 fn make_room(path: &Path) -> io::Result<()> {
     tree::remove(path);
     path.parent().map_or(Ok(()), fs::create_dir_all)
+}
+
+/// Makes a link, or puts it in the place of another file at once: a call that runs meanwhile finds the old one or the new one.
+fn link(path: &Path, target: &str) -> io::Result<()> {
+    let new = path.with_extension("linking");
+    make_room(&new)?;
+    symlink(target, &new)?;
+    if path.symlink_metadata().is_ok_and(|found| found.is_dir()) {
+        tree::remove(path);
+    }
+    fs::rename(new, path)
 }
 
 fn write(path: &Path, text: &str) -> io::Result<()> {

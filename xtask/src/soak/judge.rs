@@ -57,7 +57,9 @@ pub fn judge(space: &mut Space, history: &History, compared: Compared) -> io::Re
         verdict.calls += lines.len() as u64;
         if space.race.is_some() {
             // nvcc's result is unknown where a file changes while nvcc runs. Only later calls are compared.
-            run_warpcc(space, &lines)?;
+            for (_, log) in run_warpcc(space, &lines)? {
+                verdict.log.extend(said_in(&log).map(str::to_owned));
+            }
             space.race = None;
             clear(&space.root.join("tmp"));
             continue;
@@ -87,6 +89,11 @@ fn whole_lines(log: &str) -> impl Iterator<Item = &str> {
     lines.filter_map(|line| line.strip_suffix('\n'))
 }
 
+/// The messages of a log, without the process id before each.
+fn said_in(log: &str) -> impl Iterator<Item = &str> {
+    whole_lines(log).map(|line| line.split_once(": ").map_or(line, |(_, said)| said))
+}
+
 fn call(space: &Space, lines: &[Vec<String>], verdict: &mut Verdict) -> io::Result<Vec<String>> {
     let watched = space.watched();
     let before = Tree::take(&watched);
@@ -110,8 +117,7 @@ fn call(space: &Space, lines: &[Vec<String>], verdict: &mut Verdict) -> io::Resu
         if !differences.is_empty() {
             others.push((at, got, differences));
         }
-        for line in whole_lines(&log) {
-            let said = line.split_once(": ").map_or(line, |(_, said)| said);
+        for said in said_in(&log) {
             bypassed |= said.starts_with("running nvcc") || said.starts_with("nothing to cache");
             verdict.log.push(said.to_owned());
         }
