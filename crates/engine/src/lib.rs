@@ -33,6 +33,7 @@ pub mod prefix_map;
 mod private_folder;
 mod private_names;
 pub mod process;
+mod relative_names;
 mod relocate;
 mod remote_exec;
 pub mod room;

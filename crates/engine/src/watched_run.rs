@@ -16,6 +16,7 @@ use crate::locate::Located;
 use crate::own_name;
 use crate::prefix_map;
 use crate::process::{self, Ended};
+use crate::relative_names::Misplaced;
 use crate::relocate;
 use crate::room;
 use crate::scene::Scene;
@@ -171,5 +172,8 @@ fn read_log(
         planned: &is_planned,
     };
     run.side_files.note(index, &observed, &scene);
-    Seen::from_log(observed, &scene)
+    let misplaced = Misplaced::find(run, step, &observed);
+    let mut seen = Seen::from_log(observed, &scene);
+    misplaced.note(&mut seen);
+    seen
 }

@@ -248,6 +248,9 @@ impl<'k> Reader<'k> {
         if access == Access::Written {
             let writers = self.observed.writers.entry(path.clone());
             writers.or_insert_with(|| image.program.clone());
+            if image.cwd.as_os_str() != self.base.as_os_str() {
+                self.observed.written_elsewhere.insert(path.clone());
+            }
         }
         self.opened(access, identity, path);
     }

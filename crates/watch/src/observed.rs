@@ -33,6 +33,8 @@ pub struct Observed {
     pub unfinished: BTreeSet<PathText>,
     /// For each name written or removed, the executable that did it first.
     pub writers: BTreeMap<PathText, PathBuf>,
+    /// Names that a process wrote while its working directory was another one than the first process's.
+    pub written_elsewhere: BTreeSet<PathText>,
     /// Names removed, or renamed to others.
     pub removed: BTreeSet<PathText>,
     /// Directories opened for listing.

@@ -21,6 +21,7 @@ mod options;
 mod outputs;
 mod precompiled;
 mod reads;
+mod relative_names;
 mod search;
 mod side_files;
 mod strangers;

@@ -1,0 +1,89 @@
+//! Tests host compilers that take relative names from another folder than the working directory, because of an option that
+//! warpcc does not see or of a wrapper: sources are read, and outputs are, where nvcc has them.
+
+use crate::ONE;
+use crate::space::{Exactness, Program, TestSpace};
+
+/// A space with a source of another text in the folder `sub`.
+fn space(name: &str) -> TestSpace {
+    let space = TestSpace::new(name);
+    for (folder, value) in [("", 1), ("sub/", 2)] {
+        let source = format!("__global__ void k() {{}}\nint host() {{ return {value}; }}\n");
+        space.write(&format!("{folder}case.cu"), &source);
+        let source = format!("int host() {{ return {value}; }}\n");
+        space.write(&format!("{folder}case.cpp"), &source);
+    }
+    space.write("options", &space.fill("-working-directory={work}/sub\n"));
+    space
+}
+
+/// Asserts that warpcc does what plain nvcc does, the first time and later.
+fn is_nvccs(space: &TestSpace, line: &str) {
+    for _ in 0..2 {
+        space.agree_as(&Program::Launcher, line, Exactness::ButKeepFolder);
+    }
+}
+
+#[test]
+fn clang_reads_a_relative_source_in_its_own_folder() {
+    for clang in ["clang++-14", "clang++-19"] {
+        let space = space(&format!("source-elsewhere-{clang}"));
+        for source in ["case.cu", "case.cpp"] {
+            let line = format!("-c {source} -o {{work}}/out.o -MD -arch=sm_90 -ccbin {clang}");
+            is_nvccs(&space, &format!("{line} -Xcompiler @options"));
+        }
+    }
+}
+
+#[test]
+fn clang_writes_a_relative_object_in_its_own_folder() {
+    for clang in ["clang++-14", "clang++-19"] {
+        let space = space(&format!("object-elsewhere-{clang}"));
+        for source in ["case.cu", "case.cpp"] {
+            let line = format!("-c {{work}}/{source} -o out.o -arch=sm_90 -ccbin {clang}");
+            is_nvccs(&space, &format!("{line} -Xcompiler @options"));
+            assert!(space.exists("sub/out.o") && !space.exists("out.o"));
+            space.remove("sub/out.o");
+        }
+    }
+}
+
+/// The name of the output is not in the key.
+#[test]
+fn an_object_with_an_absolute_name_answers_no_call_with_a_relative_one() {
+    let space = space("absolute-first");
+    for output in ["{work}/out.o", "out.o"] {
+        let line = format!("-c {{work}}/case.cpp -o {output} -ccbin clang++-14");
+        is_nvccs(&space, &format!("{line} -Xcompiler @options"));
+    }
+    assert!(space.exists("sub/out.o"));
+}
+
+#[test]
+fn a_wrapper_compiles_in_another_folder() {
+    let space = space("wrapper-elsewhere");
+    space.script(
+        "cc.sh",
+        &space.fill("#!/bin/sh\ncd {work}/sub && exec g++ \"$@\"\n"),
+    );
+    for source in ["case.cpp", "{work}/case.cpp"] {
+        is_nvccs(
+            &space,
+            &format!("-c {source} -o out.o -ccbin {{work}}/cc.sh"),
+        );
+        space.remove("sub/out.o");
+    }
+}
+
+/// It opens the source under the plan's name.
+#[test]
+fn a_wrapper_that_looks_around_first_is_cached() {
+    let space = space("wrapper-looks-around");
+    let script =
+        "#!/bin/sh\nhere=$(cd \"$(dirname \"$0\")\" && pwd)\nexec g++ -DHERE=\"$here\" \"$@\"\n";
+    space.script("cc.sh", script);
+    let line = format!("{ONE} -ccbin {{work}}/cc.sh");
+    let built = space.agree(&line);
+    built.demand_no_fallback();
+    space.again(&line, &built).demand_direct_hit();
+}
