@@ -11,6 +11,7 @@ use warpcc_plan::{TaskGraph, lines};
 use crate::artifact::Artifacts;
 use crate::event::{Finished, StepOutcome};
 use crate::options::RunOptions;
+use crate::shared_files::SharedFiles;
 use crate::shared_libraries::{Loaded, loaded_by};
 use crate::side_files::SideFiles;
 
@@ -21,6 +22,8 @@ pub struct RunContext<'a> {
     pub artifacts: &'a Artifacts<'a>,
     pub clock: Instant,
     pub side_files: SideFiles,
+    /// The files that depend on how the plan is run.
+    pub shared_files: SharedFiles,
     /// Whether a text with other line numbers counts as another text.
     pub lines_count: bool,
     tools: ToolContents,
@@ -90,6 +93,7 @@ impl<'a> RunContext<'a> {
             artifacts,
             clock: Instant::now(),
             side_files: SideFiles::new(),
+            shared_files: SharedFiles::default(),
             tools: ToolContents::default(),
             loaded: LoadedLibraries::default(),
             made: OwnResults::default(),

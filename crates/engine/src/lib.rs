@@ -42,6 +42,7 @@ pub mod run_environment;
 pub mod scene;
 mod schedule;
 mod search_path;
+mod shared_files;
 mod shared_libraries;
 mod side_files;
 mod slot_wait;

@@ -29,6 +29,13 @@ pub fn find(observed: &Observed, scene: &Scene<'_>) -> Option<String> {
     if let Some(path) = observed.written.keys().find(left) {
         return Some(format!("{} is created too", path.display()));
     }
+    let mut written = observed.written.keys();
+    if let Some(path) = written.find(|path| own_name::is_in_name(path, scene.scratch)) {
+        return Some(format!(
+            "{} has the name of the scratch folder",
+            path.display()
+        ));
+    }
     if let Some(path) = holding_own_name(observed, scene, outputs) {
         return Some(format!("{} has its own name in it", path.display()));
     }

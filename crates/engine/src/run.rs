@@ -45,6 +45,8 @@ pub struct Run {
     /// that nvcc would have started and one that it would not have started wrote it, or two steps wrote it at the same
     /// time and one of them read it.
     pub contested_file: Option<PathBuf>,
+    /// A file besides the outputs that several steps wrote, in another order than nvcc's perhaps.
+    pub shared_file: Option<PathBuf>,
 }
 
 /// Milliseconds that a task will take, waiting not counted.
@@ -101,6 +103,7 @@ pub fn execute(
         false => context.side_files.mixed_up(),
     };
     context.side_files.undo(|task| !schedule.counts(task));
+    context.shared_files.remove_private_names(options.scratch);
     let mut unmet_output = None;
     for failed in schedule.failures() {
         unmet_output = unmet_output.or_else(|| task::unmet_output(&context, failed));
@@ -114,6 +117,9 @@ pub fn execute(
         run.seen.set_side_file(&why);
     }
     run.contested_file = contested_file.or(mixed_up);
+    if !in_plan_order {
+        run.shared_file = context.shared_files.of_several_steps();
+    }
     let is_well = run.code == 0 && run.retry.is_none() && run.abort_reason.is_none();
     if is_well && run.seen.is_of_compilers() {
         any_lines::share(&context, &run.tasks);
@@ -222,6 +228,7 @@ fn collect(graph: &TaskGraph, artifacts: &Artifacts<'_>, mut end: End, began: Sy
         abort_reason: end.abort_reason,
         unmet_output: None,
         contested_file: None,
+        shared_file: None,
     };
     if run.retry.is_some() {
         return run;

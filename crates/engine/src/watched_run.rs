@@ -172,6 +172,7 @@ fn read_log(
         planned: &is_planned,
     };
     run.side_files.note(index, &observed, &scene);
+    run.shared_files.note(index, &observed, &scene);
     let misplaced = Misplaced::find(run, step, &observed);
     let mut seen = Seen::from_log(observed, &scene);
     misplaced.note(&mut seen);

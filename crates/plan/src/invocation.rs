@@ -51,6 +51,8 @@ pub struct Invocation {
     pub inputs: Vec<String>,
     /// The options files that were read.
     pub options_files: Vec<String>,
+    /// The options files that only the host compiler reads (`-Xcompiler @FILE`).
+    pub host_options_files: Vec<String>,
 }
 
 /// `-MD` and what goes with it.
@@ -185,6 +187,8 @@ impl Invocation {
             Effect::HostOptions => {
                 for option in value.split([',', ' ']) {
                     let option = option.trim_matches(['"', '\'']);
+                    self.host_options_files
+                        .extend(option.strip_prefix('@').map(str::to_owned));
                     if let Some(reason) = options::host_side_file(option) {
                         self.plain = Some(reason);
                     }

@@ -675,6 +675,7 @@ pub fn host_side_file(option: &str) -> Option<&'static str> {
         ("-Wl,--out-implib", "host option -Wl,--out-implib"),
         ("-Wp,", "host option -Wp"),
         ("-wrapper", "host option -wrapper"),
+        ("-header-include-file", "host option -header-include-file"),
         ("-working-directory", "host option -working-directory"),
         ("--working-directory", "host option -working-directory"),
         ("-MD", "host option -MD"),

@@ -1,6 +1,8 @@
 //! Notes that one call leaves in the cache for later calls; and the background processes that shrink the cache and upload from
 //! it.
 
+use std::collections::BTreeSet;
+use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -32,8 +34,38 @@ const SIDE_FILES_KIND: &str = "stray";
 /// The time after which a call whose tools used side files is tried again.
 const SIDE_FILES_AGE: Duration = Duration::from_secs(24 * 60 * 60);
 
+/// The key of the note: that of the call, and the texts of the host compiler's options files, which are not in it.
+fn side_files_key(request: &Request, call: Key) -> Key {
+    let mut key = Hashing::new("side files of a call");
+    key.part("call", call.hex().as_bytes());
+    let mut files = request.invocation.host_options_files.clone();
+    let mut read = BTreeSet::new();
+    while let Some(file) = files.pop().filter(|_| read.len() < MOST_OPTIONS_FILES) {
+        if !read.insert(file.clone()) {
+            continue;
+        }
+        // Without the file the compiler takes the word itself for an argument.
+        let text = fs::read(request.absolute(&file)).unwrap_or_default();
+        key.part("options file", &text);
+        let words = String::from_utf8_lossy(&text);
+        let words = words
+            .split_whitespace()
+            .map(|word| word.trim_matches(['"', '\'']));
+        files.extend(
+            words
+                .filter_map(|word| word.strip_prefix('@'))
+                .map(str::to_owned),
+        );
+    }
+    key.finish()
+}
+
+/// Options files may include each other.
+const MOST_OPTIONS_FILES: usize = 64;
+
 /// Notes that a tool of this call used side files.
-pub fn note_side_files(store: &DiskStore, key: Key) {
+pub fn note_side_files(store: &DiskStore, request: &Request, call: Key) {
+    let key = side_files_key(request, call);
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
     let seconds = now.unwrap_or_default().as_secs();
     // If the note cannot be written, the next call also starts a build that has to be given up.
@@ -41,7 +73,8 @@ pub fn note_side_files(store: &DiskStore, key: Key) {
 }
 
 /// Whether a tool of this call used side files within the last day.
-pub fn used_side_files(store: &DiskStore, key: Key) -> bool {
+pub fn used_side_files(store: &DiskStore, request: &Request, call: Key) -> bool {
+    let key = side_files_key(request, call);
     let note = store.note(SIDE_FILES_KIND, &key);
     let seconds = note.and_then(|note| note.try_into().ok());
     let noted = seconds.map(|s| UNIX_EPOCH + Duration::from_secs(u64::from_le_bytes(s)));

@@ -78,6 +78,17 @@ pub struct Request {
     pub terminal: Option<Terminal>,
 }
 
+/// Variables that name a file to which each process of gcc or clang appends. No argument names it.
+const FILE_VARIABLES: [&str; 7] = [
+    "DEPENDENCIES_OUTPUT",
+    "SUNPRO_DEPENDENCIES",
+    "CC_LOG_DIAGNOSTICS_FILE",
+    "CC_PRINT_HEADERS_FILE",
+    "CC_PRINT_INTERNAL_STAT_FILE",
+    "CC_PRINT_OPTIONS_FILE",
+    "CC_PRINT_PROC_STAT_FILE",
+];
+
 impl Request {
     /// Parses a call.
     ///
@@ -110,12 +121,9 @@ impl Request {
             &flags("NVCC_APPEND_FLAGS")?,
             &read,
         )?;
-        // With these variables gcc writes a dependency file that no argument names.
-        if ["DEPENDENCIES_OUTPUT", "SUNPRO_DEPENDENCIES"]
-            .iter()
-            .any(|name| variable(&environment, name).is_some())
-        {
-            invocation.plain = Some("DEPENDENCIES_OUTPUT");
+        let is_set = |name: &&str| variable(&environment, name).is_some();
+        if let Some(name) = FILE_VARIABLES.iter().copied().find(is_set) {
+            invocation.plain = Some(name);
         }
         let terminal = Terminal::behind(std::io::stderr(), std::io::stdin(), |name| {
             variable(&environment, name)

@@ -243,7 +243,8 @@ impl<'a> Session<'a> {
             listen(&self.request, (built, clock.elapsed()));
         }
         drop(scratch);
-        let built = built.inspect_err(|why| self.note_side_files(why))?;
+        self.note_side_files(&built);
+        let built = built?;
         log_build(log, &built);
         recorder.built(&self.request, &self.key_parts, &built, difference.as_ref());
         if let Some(store) = store.filter(|_| options.writes_cache) {
@@ -257,18 +258,22 @@ impl<'a> Session<'a> {
     fn refuse_known_side_files(&self) -> Result<(), Unsupported> {
         let CallRecorder { config, store, .. } = self.call.recorder;
         match store.filter(|_| !config.recache.value) {
-            Some(store) if history::used_side_files(store, self.keys.base()) => Err(
+            Some(store) if history::used_side_files(store, &self.request, self.keys.base()) => Err(
                 Unsupported::new(build::USES_SIDE_FILES, "an earlier call did"),
             ),
             _ => Ok(()),
         }
     }
 
-    /// Notes for later calls that a build was given up because a tool used side files.
-    fn note_side_files(&self, why: &Unsupported) {
-        let store = self.call.recorder.store;
-        if let Some(store) = store.filter(|_| why.reason == build::USES_SIDE_FILES) {
-            history::note_side_files(store, self.keys.base());
+    /// Notes for later calls that a build was given up because a tool used side files, or that it wrote a file in another
+    /// order than nvcc perhaps.
+    fn note_side_files(&self, built: &Result<Built, Unsupported>) {
+        let uses_side_files = match built {
+            Ok(built) => built.run.shared_file.is_some(),
+            Err(why) => why.reason == build::USES_SIDE_FILES,
+        };
+        if let Some(store) = self.call.recorder.store.filter(|_| uses_side_files) {
+            history::note_side_files(store, &self.request, self.keys.base());
         }
     }
 

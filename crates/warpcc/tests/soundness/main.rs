@@ -23,6 +23,7 @@ mod precompiled;
 mod reads;
 mod relative_names;
 mod search;
+mod shared_files;
 mod side_files;
 mod strangers;
 mod toolchain;

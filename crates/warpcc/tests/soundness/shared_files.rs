@@ -1,0 +1,108 @@
+//! Tests files besides the outputs that depend on how warpcc runs a plan: several steps append to one, or its name holds the
+//! name of a temporary folder.
+
+use crate::space::{Program, Snapshot, TestSpace};
+use crate::{KERNEL, ONE};
+
+const REASON: &str = "a tool uses files next to its output";
+
+fn space(name: &str, options: &str) -> TestSpace {
+    let space = TestSpace::new(name);
+    space.write("case.cu", &format!("#define VALUE 1\n{KERNEL}"));
+    space.write("options", options);
+    space
+}
+
+/// Every pass of clang appends to the file, in nvcc's order.
+#[test]
+fn a_list_of_headers_is_nvccs() {
+    let space = space("headers-listed", "");
+    let option = "-Xcompiler -Xclang,-header-include-file,-Xclang,list";
+    let line = format!("{ONE} -ccbin clang++-14 {option}");
+    let lists = [Program::Nvcc, Program::Launcher, Program::Launcher].map(|program| {
+        space.write("list", "old\n");
+        let said = space.run(&program, &space.words(&line));
+        assert_eq!(said.code, 0, "{}", said.stderr_text());
+        let list = String::from_utf8(space.read("list")).expect("text");
+        // nvcc's own intermediate files have random names.
+        let users = list.lines().filter(|line| !line.contains("tmpxft_"));
+        users.map(str::to_owned).collect::<Vec<_>>()
+    });
+    assert!(lists[0].len() > 3, "{lists:?}");
+    assert_eq!(lists[0], lists[1]);
+    assert_eq!(lists[0], lists[2]);
+}
+
+/// The option is hidden, so the first call runs warpcc's plan.
+#[test]
+fn a_file_that_several_passes_append_to_is_nvccs_from_the_second_call_on() {
+    let space = space(
+        "appended-by-passes",
+        "-Xclang -header-include-file -Xclang list",
+    );
+    let line = format!("{ONE} -ccbin clang++-14 -Xcompiler @options");
+    let calls = [0, 1].map(|fallbacks| {
+        let build = space.build(&line);
+        assert_eq!(
+            build.stats.count("fallbacks"),
+            fallbacks,
+            "{:?}",
+            build.stats
+        );
+        build.demand_no_direct_hit();
+        build
+    });
+    assert_eq!(calls[1].stats.reasons.get(REASON), Some(&1));
+}
+
+/// gcc names a module after the whole path of its source, which is in a temporary folder.
+#[test]
+fn a_module_below_gcms_cache_has_no_name_of_ours() {
+    let space = space("header-unit", "-fmodule-header");
+    let line = format!("{ONE} -Xcompiler @options");
+    let left = |program: &Program| {
+        let before = Snapshot::take(&space.work());
+        let said = space.run(program, &space.words(&line));
+        assert_eq!(said.code, 0, "{}", said.stderr_text());
+        let left = Snapshot::take(&space.work()).since(&before);
+        space.remove("gcm.cache");
+        let names = left
+            .entries
+            .into_keys()
+            .map(|name| match name.split_once("tmpxft_") {
+                Some((folder, _)) => folder.to_owned(),
+                None => name,
+            });
+        names.collect::<Vec<_>>()
+    };
+    let wanted = left(&Program::Nvcc);
+    assert!(
+        wanted.iter().any(|name| name.starts_with("gcm.cache/")),
+        "{wanted:?}"
+    );
+    for _ in 0..2 {
+        assert_eq!(left(&Program::Launcher), wanted);
+    }
+}
+
+/// Also one that another options file names.
+#[test]
+fn another_text_of_an_options_file_is_another_call() {
+    let space = space("options-edited", "-fstack-usage");
+    space.write("outer", "-Wall\n\"@options\"\n");
+    for file in ["options", "outer"] {
+        space.write("options", "-fstack-usage");
+        let line = format!("{ONE} -Xcompiler @{file}");
+        for _ in 0..2 {
+            let build = space.build(&line);
+            assert_eq!(
+                build.stats.reasons.get(REASON),
+                Some(&1),
+                "{:?}",
+                build.stats
+            );
+        }
+        space.write("options", "-O1");
+        space.agree(&line).demand_no_fallback();
+    }
+}
