@@ -316,26 +316,28 @@ fn linker(tool: Tool, words: &[&str], files: &mut FileTable) -> Result<Typed, Un
     Ok(typed)
 }
 
-/// `ar cr LIBRARY OBJECT…`
+/// `ar cr LIBRARY OBJECT…`. Further options (`-Xarchive`) may change what the words mean; with `--thin`, also from an options
+/// file, the library contains the objects' paths.
 fn archive(words: &[&str], files: &mut FileTable) -> Result<Typed, Unsupported> {
-    let mut typed = Typed::default();
-    let Some(at) = words
-        .iter()
-        .position(|w| w.ends_with(".a") && !w.starts_with('-') && !files.is_written(w))
+    let is_option = |word: &&str| word.starts_with(['-', '@']);
+    let (Some((&"cr", [library, objects @ ..])), false) =
+        (words.split_first(), words.iter().any(is_option))
     else {
         return Err(Unsupported::new(
             "unknown tool arguments",
             format!("ar {}", words.join(" ")),
         ));
     };
-    for (i, &word) in words.iter().enumerate() {
-        if i == at {
-            typed.write(files.intern(word));
-        } else if files.is_written(word) {
-            let file = files.intern(word);
-            typed.read(file);
-        } else {
-            typed.text(word);
+    let mut typed = Typed::default();
+    typed.text("cr");
+    typed.write(files.intern(library));
+    for object in objects {
+        match files.is_written(object) {
+            true => {
+                let file = files.intern(object);
+                typed.read(file);
+            }
+            false => typed.text(object),
         }
     }
     Ok(typed)

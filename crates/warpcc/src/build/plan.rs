@@ -37,6 +37,9 @@ impl Plan {
     ) -> Result<Self, Unsupported> {
         let mut plain = TaskGraph::build(transcript, private)?;
         decide_on_outputs(request, &plain)?;
+        if let Some(library) = other_library(request, &plain) {
+            return Err(Unsupported::new("unknown tool arguments", library));
+        }
         if !request.invocation.keeps
             && let Some(file) = between_steps(request, &plain)
         {
@@ -121,6 +124,16 @@ fn between_steps<'g>(request: &Request, graph: &'g TaskGraph) -> Option<&'g str>
         file.kind == FileKind::Output && file.writer.is_some() && !is_asked_for(&file.path)
     });
     outside.map(|&id| graph.file(id).path.as_str())
+}
+
+/// A library that is not the one of the command line: a word of `-Xarchive` stands where `ar` expects its name.
+fn other_library<'g>(request: &Request, graph: &'g TaskGraph) -> Option<&'g str> {
+    let outputs = request.invocation.outputs();
+    let archives = graph.steps.iter().filter(|s| s.tool == Tool::Archive);
+    let mut written = archives
+        .flat_map(|step| &step.writes)
+        .map(|&id| graph.file(id).path.as_str());
+    written.find(|path| !outputs.iter().any(|output| output.path == *path))
 }
 
 /// Fails where an output must not be replaced by a new file. Nothing has been written yet.

@@ -5,6 +5,7 @@
 #[path = "../space/mod.rs"]
 mod space;
 
+mod archives;
 mod asked;
 mod dates;
 mod early_cutoff;

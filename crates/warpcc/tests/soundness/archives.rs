@@ -1,0 +1,53 @@
+//! Tests libraries that nvcc makes with `ar`: the words of `-Xarchive`, and names of every kind.
+
+use crate::KERNEL;
+use crate::space::{Program, TestSpace};
+
+fn space(name: &str) -> TestSpace {
+    let space = TestSpace::new(name);
+    space.write("case.cu", &format!("#define VALUE 1\n{KERNEL}"));
+    space
+}
+
+#[test]
+fn a_library_may_have_any_name() {
+    let space = space("library-names");
+    for name in ["lib", "lib.o", "sub/x.lib", "./y"] {
+        space.write("sub/kept", "");
+        let line = format!("-lib case.cu -arch=sm_90 -o {name}");
+        let built = space.agree(&line);
+        built.demand_no_fallback();
+        space.again(&line, &built).demand_direct_hit();
+    }
+}
+
+/// The second word is no library, although it has a library's ending.
+#[test]
+fn a_library_among_the_inputs_is_no_output() {
+    let space = space("library-of-libraries");
+    space.build("-c case.cu -arch=sm_90 -o case.o");
+    space.build("-lib case.cu -arch=sm_90 -o in.a");
+    space.remove("out");
+    let line = "-lib case.o in.a -arch=sm_90 -o out";
+    let built = space.agree(line);
+    built.demand_no_fallback();
+    space.again(line, &built).demand_direct_hit();
+}
+
+/// A thin archive contains the paths of its objects, which are intermediate files.
+#[test]
+fn a_thin_library_of_intermediate_files_has_no_path_of_ours() {
+    let space = space("thin-library");
+    space.write("options", "--thin\n");
+    for option in ["--thin", "@options"] {
+        let words = space.words(&format!(
+            "-lib case.cu -arch=sm_90 -o x.a -Xarchive {option}"
+        ));
+        for _ in 0..2 {
+            space.remove("x.a");
+            assert_eq!(space.run(&Program::Launcher, &words).code, 0);
+            let library = String::from_utf8_lossy(&space.read("x.a")).into_owned();
+            assert!(library.contains("tmpxft_"), "{library}");
+        }
+    }
+}
