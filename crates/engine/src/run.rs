@@ -16,6 +16,7 @@ use crate::event::{Finished, StepOutcome};
 use crate::options::{Order, RunOptions};
 use crate::process::Children;
 use crate::schedule::{Effects, End, Schedule};
+use crate::shared_files::SharedBy;
 use crate::states::TaskStates;
 use crate::task;
 use crate::traced_inputs::Seen;
@@ -45,7 +46,7 @@ pub struct Run {
     /// that nvcc would have started and one that it would not have started wrote it, or two steps wrote it at the same
     /// time and one of them read it.
     pub contested_file: Option<PathBuf>,
-    /// A file besides the outputs that several steps wrote, in another order than nvcc's perhaps.
+    /// A file besides the outputs to which several steps appended, in another order than nvcc's perhaps.
     pub shared_file: Option<PathBuf>,
 }
 
@@ -117,8 +118,17 @@ pub fn execute(
         run.seen.set_side_file(&why);
     }
     run.contested_file = contested_file.or(mixed_up);
-    if !in_plan_order {
-        run.shared_file = context.shared_files.of_several_steps();
+    let shared = context.shared_files.of_several_steps();
+    match shared.filter(|_| !in_plan_order) {
+        // nvcc overwrites it, too, or makes it anew.
+        Some((file, SharedBy::Overwriting)) => {
+            context.side_files.remove_new(&file);
+            let why = format!("{} is written by several commands", file.display());
+            run.seen.set_side_file(&why);
+        }
+        // nvcc would append to it once more.
+        Some((file, SharedBy::Appending)) => run.shared_file = Some(file),
+        None => {}
     }
     let is_well = run.code == 0 && run.retry.is_none() && run.abort_reason.is_none();
     if is_well && run.seen.is_of_compilers() {

@@ -1,7 +1,7 @@
 //! Files besides the outputs that depend on how warpcc runs a plan: files that several steps write, in an order that is nvcc's
 //! only if the steps run one at a time, and files whose names are made from one in the scratch folder.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
@@ -12,11 +12,20 @@ use crate::compiler_cache::is_compiler_cache;
 use crate::own_name;
 use crate::scene::Scene;
 
+/// How several steps wrote one file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SharedBy {
+    /// Each step found it empty: the last one's text remains.
+    Overwriting,
+    /// A step added to what was there.
+    Appending,
+}
+
 /// The files that the steps of a run wrote besides its outputs.
 #[derive(Debug, Default)]
 pub struct SharedFiles {
-    /// The steps that wrote each file.
-    writers: Mutex<BTreeMap<PathBuf, BTreeSet<usize>>>,
+    /// The steps that wrote each file, and whether each found it empty, or emptied it.
+    writers: Mutex<BTreeMap<PathBuf, BTreeMap<usize, bool>>>,
 }
 
 impl SharedFiles {
@@ -26,22 +35,26 @@ impl SharedFiles {
             let writer = observed.writers.get(path.as_os_str());
             writer.is_some_and(|program| is_compiler_cache(program))
         };
-        let written = observed.written.keys();
-        let foreign = written.filter(|path| !(scene.is_own(path) || is_caches(path)));
+        let written = observed.written.iter();
+        let foreign = written.filter(|(path, _)| !(scene.is_own(path) || is_caches(path)));
         let mut writers = self.writers.lock().unwrap_or_else(PoisonError::into_inner);
-        for path in foreign {
+        for (path, opened) in foreign {
             let steps = writers.entry(scene.directory.join(path)).or_default();
-            steps.insert(step);
+            steps.insert(step, opened.mode != 0 && opened.size == 0);
         }
     }
 
     /// A file that is there and that several steps wrote.
-    pub fn of_several_steps(&self) -> Option<PathBuf> {
+    pub fn of_several_steps(&self) -> Option<(PathBuf, SharedBy)> {
         let writers = self.writers.lock().unwrap_or_else(PoisonError::into_inner);
         let is_file = |path: &Path| fs::metadata(path).is_ok_and(|found| found.is_file());
         let mut shared = writers.iter().filter(|(_, steps)| steps.len() > 1);
-        let found = shared.find(|(path, _)| is_file(path));
-        found.map(|(path, _)| path.clone())
+        let (path, steps) = shared.find(|(path, _)| is_file(path))?;
+        let by = match steps.values().all(|&was_empty| was_empty) {
+            true => SharedBy::Overwriting,
+            false => SharedBy::Appending,
+        };
+        Some((path.clone(), by))
     }
 
     /// Removes the files whose names are made from one in the scratch folder, and the folders that were made for them: gcc's

@@ -167,6 +167,15 @@ impl SideFiles {
         found.map(|(_, file)| file.clone())
     }
 
+    /// Removes a file that was made during the run.
+    pub fn remove_new(&self, path: &Path) {
+        let is_new = |now: &Statx| born(now).is_some_and(|birth| birth >= self.began);
+        if stat(path).is_some_and(|now| is_new(&now) && is_alone(&now)) {
+            // The file may be gone already, and that is what is wanted.
+            _ = fs::remove_file(path);
+        }
+    }
+
     /// Removes the side files of these steps.
     pub fn undo(&self, is_undone: impl Fn(usize) -> bool) {
         let written = self.written.lock().unwrap_or_else(PoisonError::into_inner);

@@ -55,6 +55,41 @@ fn a_file_that_several_passes_append_to_is_nvccs_from_the_second_call_on() {
     assert_eq!(calls[1].stats.reasons.get(REASON), Some(&1));
 }
 
+/// Both front ends write it, one after the other, and the second one's text remains.
+#[test]
+fn a_file_that_several_commands_overwrite_is_nvccs() {
+    let space = space("overwritten", "");
+    let line = format!("{ONE} -Xcudafe --list=list");
+    for old in [false, true] {
+        if old {
+            space.write("list", "of an earlier call\n");
+        }
+        // nvcc's intermediate files have random names.
+        let text = |program: &Program| {
+            let said = space.run(program, &space.words(&line));
+            assert_eq!(said.code, 0, "{}", said.stderr_text());
+            let text = String::from_utf8_lossy(&space.read("list")).into_owned();
+            let lines = text.lines().filter(|line| !line.contains("tmpxft_"));
+            lines.map(str::to_owned).collect::<Vec<_>>()
+        };
+        let wanted = text(&Program::Nvcc);
+        for call in 1..=2 {
+            if !old {
+                space.remove("list");
+            }
+            let before = space.stats();
+            assert_eq!(text(&Program::Launcher), wanted);
+            let stats = space.stats().since(&before);
+            assert_eq!(
+                stats.reasons.get(REASON),
+                Some(&1),
+                "call {call}: {stats:?}"
+            );
+        }
+        space.clear_cache();
+    }
+}
+
 /// gcc names a module after the whole path of its source, which is in a temporary folder.
 #[test]
 fn a_module_below_gcms_cache_has_no_name_of_ours() {
