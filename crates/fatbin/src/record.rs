@@ -109,7 +109,7 @@ mod tests {
 
     #[test]
     fn a_line_about_other_content_is_noticed() {
-        let right = Entry::of(b"new").hash;
+        let right = Entry::from_content(b"new").hash;
         let says = |fields: &str| {
             let record = format!("b.py,sha256=x,1\r\n\"a,b\",{fields}\r\n");
             disagrees(record.as_bytes(), "a,b", b"new")
