@@ -1,9 +1,10 @@
 //! The names of GPUs that people know, with their compute capabilities.
 //!
-//! From NVIDIA's list of CUDA GPUs (developer.nvidia.com/cuda-gpus). For other names there is no guess.
+//! From NVIDIA's lists of CUDA GPUs (developer.nvidia.com/cuda-gpus, and cuda-legacy-gpus). A name that is not here is not
+//! guessed.
 
 /// Names without *NVIDIA*, *GeForce*, *Tesla* and *Quadro*, in small letters, without blanks and dashes.
-const NAMES: [(&str, u32); 84] = [
+const NAMES: [(&str, u32); 89] = [
     ("p100", 60),
     ("p4", 61),
     ("p40", 61),
@@ -79,6 +80,8 @@ const NAMES: [(&str, u32); 84] = [
     ("b300", 103),
     ("gb300", 103),
     ("thor", 110),
+    ("t4000", 110),
+    ("t5000", 110),
     ("rtx5050", 120),
     ("rtx5060", 120),
     ("rtx5060ti", 120),
@@ -86,22 +89,48 @@ const NAMES: [(&str, u32); 84] = [
     ("rtx5070ti", 120),
     ("rtx5080", 120),
     ("rtx5090", 120),
+    ("rtxpro4000", 120),
+    ("rtxpro4500", 120),
+    ("rtxpro5000", 120),
     ("rtxpro6000", 120),
     ("gb10", 121),
 ];
 
 /// Words of a name that do not tell GPUs apart.
-const MAKERS: [&str; 5] = ["nvidia", "geforce", "tesla", "quadro", "jetson"];
+const MAKERS: [&str; 15] = [
+    "nvidia",
+    "geforce",
+    "tesla",
+    "quadro",
+    "jetson",
+    // As nvidia-smi goes on.
+    "blackwell",
+    "generation",
+    "server",
+    "workstation",
+    "edition",
+    "laptop",
+    "gpu",
+    "pcie",
+    "nvl",
+    "hbm3",
+];
 
 /// The compute capability, times ten, of the GPU with this name: 90 of `H100`, 89 of `RTX 4090`.
 pub fn gpu_named(name: &str) -> Option<u32> {
     let small = name.to_ascii_lowercase();
     let words = small
         .split([' ', '-', '_'])
-        .filter(|word| !MAKERS.contains(word));
+        .filter(|word| !MAKERS.contains(word) && !is_form(word));
     let short: String = words.collect();
     let found = NAMES.iter().find(|(known, _)| *known == short);
     found.map(|(_, number)| *number)
+}
+
+/// `80GB`, `SXM4`: the same GPU in another form.
+fn is_form(word: &str) -> bool {
+    let number = word.strip_prefix("sxm").or(word.strip_suffix("gb"));
+    number.is_some_and(|number| number.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
 #[cfg(test)]
@@ -116,12 +145,19 @@ mod tests {
             ("rtx-3080-ti", 86),
             ("Tesla T4", 75),
             ("GB200", 100),
+            ("NVIDIA H100 80GB HBM3", 90),
+            ("NVIDIA A100-SXM4-80GB", 80),
+            ("Tesla V100-SXM2-16GB", 70),
+            ("NVIDIA RTX PRO 6000 Blackwell Server Edition", 120),
+            ("NVIDIA RTX 6000 Ada Generation", 89),
+            ("NVIDIA GeForce RTX 4090 Laptop GPU", 89),
         ] {
             assert_eq!(gpu_named(name), Some(number), "{name}");
         }
         // Not guessed from a part of it.
         assert_eq!(gpu_named("RTX 9999"), None);
         assert_eq!(gpu_named(""), None);
+        assert_eq!(gpu_named("NVIDIA 80GB"), None);
         let mut names: Vec<_> = NAMES.iter().map(|(name, _)| name).collect();
         names.sort_unstable();
         names.dedup();

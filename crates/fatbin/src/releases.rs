@@ -1,25 +1,32 @@
 //! Tables of releases: which toolkit or driver supports which architectures and PTX versions, and the numbers of
 //! drivers.
 //!
-//! From NVIDIA's release notes of the CUDA toolkit (table of drivers, new architectures, what was removed), as far as
-//! they were out when this was written. If something is not in a table, it is not known, and there is no advice.
+//! - `FIRST`: the table *PTX Release History* in NVIDIA's PTX ISA. PTX had 100 and 101 with a driver of CUDA 12.7, of which
+//!   there was no toolkit: for these, clang's `MinVersionForOffloadArch`.
+//! - `LAST`: clang's `MaxVersionForOffloadArch` for 2.x and 3.0; the release notes of CUDA 12.0 for the rest of Kepler; nvcc of
+//!   13.0 lists nothing below 75, and no 101.
+//! - `DRIVERS`: the table *CUDA Toolkit and Corresponding Driver Versions* in NVIDIA's release notes of the toolkit, up to 13.3
+//!   (610.43.02); for 13.4, CUTLASS's release notes of 4.8.0dev (R615).
+//!
+//! What is not in a table is not known, and no advice is given for it.
 
 use crate::select::DriverVersion;
 
 /// The first toolkit that compiles for an architecture.
-const FIRST: [(u32, (u16, u16)); 21] = [
-    (50, (6, 5)),
-    (52, (7, 0)),
+const FIRST: [(u32, (u16, u16)); 22] = [
+    (50, (6, 0)),
+    (52, (6, 5)),
     (53, (7, 0)),
     (60, (8, 0)),
     (61, (8, 0)),
     (62, (8, 0)),
     (70, (9, 0)),
-    (72, (9, 2)),
+    (72, (9, 1)),
     (75, (10, 0)),
     (80, (11, 0)),
     (86, (11, 1)),
     (87, (11, 4)),
+    (88, (13, 0)),
     (89, (11, 8)),
     (90, (11, 8)),
     (100, (12, 8)),
@@ -31,8 +38,10 @@ const FIRST: [(u32, (u16, u16)); 21] = [
     (121, (12, 9)),
 ];
 
-/// The last toolkit that compiles for architectures up to this one: Kepler, and Maxwell to Volta.
-const LAST: [(u32, (u16, u16)); 2] = [(37, (11, 8)), (72, (12, 9))];
+/// The last toolkit that compiles for architectures up to this one: Fermi, the first and the later Kepler, Maxwell to Volta.
+const LAST: [(u32, (u16, u16)); 4] = [(21, (8, 0)), (32, (10, 2)), (37, (11, 8)), (72, (12, 9))];
+/// What is called 110 from CUDA 13.0 on.
+const RENAMED: (u32, (u16, u16)) = (101, (12, 9));
 
 /// The first driver of each CUDA version, by its number. Where two CUDA versions have one branch, the older is not listed.
 const DRIVERS: [(u16, (u16, u16)); 20] = [
@@ -57,12 +66,18 @@ const DRIVERS: [(u16, (u16, u16)); 20] = [
     (560, (12, 6)),
     (565, (12, 7)),
 ];
-const NEWER_DRIVERS: [(u16, (u16, u16)); 4] = [
+const NEWER_DRIVERS: [(u16, (u16, u16)); 7] = [
     (570, (12, 8)),
     (575, (12, 9)),
     (580, (13, 0)),
     (590, (13, 1)),
+    (595, (13, 2)),
+    (610, (13, 3)),
+    (615, (13, 4)),
 ];
+
+/// A driver above is of a version that is not in the table.
+const NEWEST_DRIVER: u16 = 619;
 
 /// The first toolkit that compiles for GPUs of this number.
 pub fn first_toolkit(gpu: u32) -> Option<(u16, u16)> {
@@ -73,6 +88,7 @@ pub fn first_toolkit(gpu: u32) -> Option<(u16, u16)> {
 /// The last toolkit that compiles for GPUs of this number; `None` where the newest still does, or it is not known.
 pub fn last_toolkit(gpu: u32) -> Option<(u16, u16)> {
     let found = LAST.iter().find(|(newest, _)| gpu <= *newest);
+    let found = found.or(Some(&RENAMED).filter(|(renamed, _)| gpu == *renamed));
     found.map(|(_, version)| *version)
 }
 
@@ -81,8 +97,11 @@ fn drivers() -> impl DoubleEndedIterator<Item = &'static (u16, (u16, u16))> {
 }
 
 impl DriverVersion {
-    /// The CUDA version of a driver by its own number: 12.8 of 570. `None` for one that is older than all known.
+    /// The CUDA version of a driver by its own number: 12.8 of 570. `None` for one that is older or newer than all known.
     pub fn of_release(branch: u16) -> Option<Self> {
+        if branch > NEWEST_DRIVER {
+            return None;
+        }
         let found = drivers().rev().find(|(first, _)| *first <= branch);
         found.map(|(_, (major, minor))| Self {
             major: *major,
@@ -115,6 +134,20 @@ mod tests {
         // A later one of a branch is of the same version.
         assert_eq!(DriverVersion::of_release(572), Some(driver(12, 8)));
         assert_eq!(DriverVersion::of_release(390), None);
+        assert_eq!(DriverVersion::of_release(595), Some(driver(13, 2)));
+        assert_eq!(DriverVersion::of_release(616), Some(driver(13, 4)));
+        assert_eq!(DriverVersion::of_release(620), None);
+        assert_eq!(
+            [30, 37, 72, 75, 101, 110].map(last_toolkit),
+            [
+                Some((10, 2)),
+                Some((11, 8)),
+                Some((12, 9)),
+                None,
+                Some((12, 9)),
+                None
+            ]
+        );
         assert_eq!(driver(13, 0).first_release(), Some(580));
         assert_eq!(driver(99, 0).first_release(), None);
         for (isa, version) in [

@@ -55,7 +55,7 @@ fn driver(text: &str) -> Result<DriverVersion, String> {
     let first = text.split('.').next().unwrap_or_default();
     match first.parse::<u16>() {
         Ok(branch @ 300..) => DriverVersion::of_release(branch).ok_or_else(|| {
-            format!("a driver {branch} is older than all that warpcc knows: write its CUDA version")
+            format!("a driver {branch} is not one that warpcc knows: write its CUDA version, such as 13.0 (nvidia-smi)")
         }),
         _ => text
             .parse()
@@ -77,6 +77,6 @@ mod tests {
         for (text, version) in [("13.0", "13.0"), ("550.54.14", "12.4"), ("550", "12.4")] {
             assert_eq!(driver(text).map(|d| d.to_string()).as_deref(), Ok(version));
         }
-        assert!(driver("350.1").is_err() && driver("new").is_err());
+        assert!(driver("350.1").is_err() && driver("999.1").is_err() && driver("new").is_err());
     }
 }
