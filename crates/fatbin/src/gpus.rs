@@ -4,7 +4,7 @@
 //! guessed.
 
 /// Names without *NVIDIA*, *GeForce*, *Tesla* and *Quadro*, in small letters, without blanks and dashes.
-const NAMES: [(&str, u32); 89] = [
+const NAMES: [(&str, u32); 95] = [
     ("p100", 60),
     ("p4", 61),
     ("p40", 61),
@@ -38,10 +38,12 @@ const NAMES: [(&str, u32); 89] = [
     ("a16", 86),
     ("a40", 86),
     ("rtxa2000", 86),
+    ("rtxa3000", 86),
     ("rtxa4000", 86),
     ("rtxa5000", 86),
     ("rtxa6000", 86),
     ("rtx3050", 86),
+    ("rtx3050ti", 86),
     ("rtx3060", 86),
     ("rtx3060ti", 86),
     ("rtx3070", 86),
@@ -53,6 +55,7 @@ const NAMES: [(&str, u32); 89] = [
     ("orin", 87),
     ("agxorin", 87),
     ("orinnano", 87),
+    ("orinnx", 87),
     ("l4", 89),
     ("l40", 89),
     ("l40s", 89),
@@ -67,6 +70,8 @@ const NAMES: [(&str, u32); 89] = [
     ("rtx4090", 89),
     ("rtx2000ada", 89),
     ("rtx4000ada", 89),
+    ("rtx4000sffada", 89),
+    ("rtx4500ada", 89),
     ("rtx5000ada", 89),
     ("rtx6000ada", 89),
     ("h100", 90),
@@ -89,6 +94,7 @@ const NAMES: [(&str, u32); 89] = [
     ("rtx5070ti", 120),
     ("rtx5080", 120),
     ("rtx5090", 120),
+    ("rtxpro2000", 120),
     ("rtxpro4000", 120),
     ("rtxpro4500", 120),
     ("rtxpro5000", 120),
