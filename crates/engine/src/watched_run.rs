@@ -41,6 +41,11 @@ pub fn run_tool(
     if messages.iter().any(is_shown) {
         seen.set_side_file("a message names a file of the scratch folder");
     }
+    // nvcc's plan is made with --keep, which adds --create. fatbinary warns if the user's options have it too.
+    let is_private = step.tool == Tool::Fatbinary && !run.graph.private.is_empty();
+    if is_private && messages.iter().any(|text| !text.is_empty()) {
+        seen.set_side_file("a message of fatbinary may be about an option that nvcc would not add");
+    }
     Ok((ended, seen))
 }
 

@@ -12,6 +12,7 @@ mod early_cutoff;
 mod elsewhere;
 mod environment;
 mod equal_files;
+mod fatbinary;
 mod file_systems;
 mod hits;
 mod inherited;
