@@ -650,6 +650,9 @@ pub fn host_side_file(option: &str) -> Option<&'static str> {
         ("-gsplit-dwarf", "host option -gsplit-dwarf"),
         ("-save-temps", "host option -save-temps"),
         ("--save-temps", "host option -save-temps"),
+        // They name a file after the intermediate source, or append to one with each command.
+        ("-save-stats", "host option -save-stats"),
+        ("-fproc-stat-report=", "host option -fproc-stat-report"),
         ("-fdump", "host option -fdump"),
         ("-fstack-usage", "host option -fstack-usage"),
         ("-fcallgraph-info", "host option -fcallgraph-info"),

@@ -57,6 +57,8 @@ fn host_options_that_leave_files() {
         "-gsplit-dwarf",
         "-Wp,-MD,x.d",
         "-P",
+        "-save-stats=cwd",
+        "-fproc-stat-report=x",
     ] {
         assert!(host_side_file(option).is_some(), "{option}");
     }
