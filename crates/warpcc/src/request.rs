@@ -125,6 +125,13 @@ impl Request {
         if let Some(name) = FILE_VARIABLES.iter().copied().find(is_set) {
             invocation.plain = Some(name);
         }
+        // nvcc's intermediate files are then below `/`, and some of its tools do not find them there.
+        if environment
+            .iter()
+            .any(|(name, value)| name == "TMPDIR" && value.is_empty())
+        {
+            invocation.plain = Some("an empty TMPDIR");
+        }
         let terminal = Terminal::behind(std::io::stderr(), std::io::stdin(), |name| {
             variable(&environment, name)
         });

@@ -162,3 +162,19 @@ fn two_dots_after_a_link_lead_up_from_where_it_leads() {
         space.agree(line).demand_direct_hit();
     }
 }
+
+/// nvcc fails with it, and leaves files in `/`: so a script is called in its place, and tells how often.
+#[test]
+fn an_empty_tmpdir_is_nvccs() {
+    let mut space = TestSpace::new("empty-tmpdir");
+    space.set_env("TMPDIR", "");
+    space.write("case.cu", KERNEL);
+    space.script(
+        "bin/nvcc",
+        &space.fill("#!/bin/sh\necho \"$*\" >> {beside}/log\n"),
+    );
+    let program = Program::Other(TestSpace::warpcc(), vec![space.fill("{work}/bin/nvcc")]);
+    assert_eq!(space.run(&program, &space.words(ONE)).code, 0);
+    let calls = std::fs::read_to_string(space.beside("log")).expect("a log");
+    assert_eq!(calls, format!("{}\n", space.words(ONE).join(" ")));
+}
