@@ -201,6 +201,10 @@ mod tests {
         Ok(())
     }
 
+    /// How often a case is tried before it counts as right. On a busy machine a case may be right by chance: one of the third
+    /// part was, once in ten runs. Which one, and why, is not known.
+    const TRIES: usize = 10;
+
     /// A guard that no case needs any more is one that soak no longer tries.
     fn cases_need_their_guards(part: usize) -> Result<()> {
         let warpcc = warpcc_beside()?;
@@ -209,7 +213,11 @@ mod tests {
                 let verdict = replay_case(case, &warpcc, Some(guards.replace('+', ",")))?;
                 anyhow::Ok(verdict.wrong.is_some())
             };
-            assert!(without(guards)?, "{case} is right without {guards}");
+            let mut is_wrong = false;
+            for _ in 0..TRIES {
+                is_wrong = is_wrong || without(guards)?;
+            }
+            assert!(is_wrong, "{case} is right without {guards}");
             for one in guards.split('+').filter(|one| *one != guards) {
                 assert!(!without(one)?, "{case} is wrong without {one} alone");
             }
