@@ -6,7 +6,7 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use warpcc_plan::{FileKind, Step};
+use warpcc_plan::{Arg, FileKind, Step};
 use warpcc_watch::{Observed, PathText};
 
 use crate::compiler_cache::is_compiler_cache;
@@ -55,6 +55,11 @@ impl Misplaced {
 }
 
 fn unopened_input(run: &RunContext<'_>, step: &Step, observed: &Observed) -> Option<String> {
+    // A driver that prints its commands for a cluster opens nothing.
+    let only_prints = |arg: &Arg| arg.as_text() == Some("-###");
+    if step.args.iter().any(only_prints) {
+        return None;
+    }
     // A compiler cache may know an input's content without opening it.
     let mut programs = observed.processes.iter();
     if programs.any(|program| is_compiler_cache(program)) {

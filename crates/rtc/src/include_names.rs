@@ -56,11 +56,15 @@ pub(crate) fn words_of(text: &[u8]) -> Words {
                 if has(b"\"/") {
                     // A literal is a whole name, or none: nothing joins it with another.
                     match literals(line) {
-                        Some(literals) => words.names.extend(
-                            (literals.into_iter())
-                                .filter(|name| name.starts_with(b"/"))
-                                .map(<[u8]>::to_vec),
-                        ),
+                        Some(literals) => {
+                            let outside =
+                                literals.into_iter().filter(|name| name.starts_with(b"/"));
+                            for name in outside {
+                                // A name has no escapes, so what this one names is not clear.
+                                leads |= name.contains(&b'\\');
+                                words.names.push(name.to_vec());
+                            }
+                        }
                         None => leads = true,
                     }
                 }
@@ -84,18 +88,21 @@ impl Words {
     }
 }
 
-/// The string literals of a definition, without their quotes; `None` where that takes more than looking for quotes.
+/// The string literals of a definition, without their quotes; `None` if one does not end, or there may be a character.
 fn literals(line: &[u8]) -> Option<Vec<&[u8]>> {
-    if line.iter().any(|b| matches!(b, b'\\' | b'\'')) {
+    if line.contains(&b'\'') {
         return None;
     }
-    let mut parts = line.split(|b| *b == b'"');
-    parts.next();
     let mut found = Vec::new();
-    while let Some(inside) = parts.next() {
-        // What follows the closing quote.
-        parts.next()?;
-        found.push(inside);
+    let mut rest = line;
+    while let Some(start) = rest.iter().position(|b| *b == b'"') {
+        let inside = &rest[start + 1..];
+        let mut end = 0;
+        while *inside.get(end)? != b'"' {
+            end += if inside[end] == b'\\' { 2 } else { 1 };
+        }
+        found.push(&inside[..end]);
+        rest = &inside[end + 1..];
     }
     Some(found)
 }
@@ -262,7 +269,8 @@ mod tests {
         // An absolute path is a name like others, where its end is plain.
         assert_eq!(names("#define H \"/a/x.h\" \"b\""), ["/a/x.h"]);
         let linker = "#define N __pragma(comment(linker, \"/EXPORT:\" __FUNCTION__ \"=\"))";
-        assert!(!leads("#define H \"/a/x.h\"") && !leads(linker));
+        let escaped = r#"#define N _Pragma("comment(linker, \"/EXPORT:\" __FUNCTION__ \"=\")")"#;
+        assert!(!leads("#define H \"/a/x.h\"") && !leads(linker) && !leads(escaped));
         for unclear in [
             "#define H \"/a\\\"b\"",
             "#define H '\"' \"/a\"",
