@@ -14,6 +14,7 @@ mod drain;
 pub mod event;
 pub mod executor;
 pub mod failure;
+pub mod folder_in_inputs;
 mod folder_in_result;
 pub mod key;
 mod local;

@@ -11,6 +11,7 @@ use warpcc_plan::{Arg, Step, Tool};
 use crate::conditions::Conditions;
 use crate::context::RunContext;
 use crate::event::Finished;
+use crate::folder_in_inputs;
 use crate::modes;
 use crate::module_id;
 use crate::process;
@@ -30,7 +31,8 @@ pub fn keep_if_wanted(
         return;
     };
     let kept = holds_a_folder(run, step).and_then(|is_named| {
-        finished.is_path_specific = is_named;
+        finished.is_path_specific = is_named
+            || folder_in_inputs::is_named(seen, run.options.directory, run.options.path_map);
         keep(run, step, keys, finished, seen, began)
     });
     finished.not_stored = kept.err().map(|e| e.to_string());

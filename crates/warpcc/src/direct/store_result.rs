@@ -12,6 +12,7 @@ use warpcc_cache::{
 };
 use warpcc_engine::Run;
 use warpcc_engine::conditions::Conditions;
+use warpcc_engine::folder_in_inputs;
 use warpcc_engine::modes;
 use warpcc_engine::process::is_executable;
 use warpcc_engine::run_environment::RunEnvironment;
@@ -165,7 +166,9 @@ impl ResultToStore<'_> {
         let manifest = self.manifest()?;
         let (stored, names_folder) = store_outputs(self.store, request, self.outputs)?;
         let tasks = &self.run.tasks;
-        let is_path_specific = names_folder || tasks.iter().any(|task| task.is_path_specific);
+        let is_path_specific = names_folder
+            || tasks.iter().any(|task| task.is_path_specific)
+            || folder_in_inputs::is_named(&self.run.seen, &request.directory, &request.path_map);
         let outcome = self.outcome(request, stored);
         let key = self.keys.for_result(is_path_specific, &outcome);
         let not_reusable = || NotStored::NotReusable("a folder's name is in the result".to_owned());

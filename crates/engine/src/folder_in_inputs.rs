@@ -1,0 +1,22 @@
+//! Finds out whether a text that a run read names a mapped folder. Whoever read the name may have used it to find another file,
+//! and a copy of the text in another folder still names the first one. So the result is for this folder only. Nothing is lost:
+//! a text that names its own folder is another text elsewhere.
+
+use std::fs;
+use std::path::Path;
+
+use warpcc_path_map::PathMap;
+
+use crate::traced_inputs::Seen;
+
+/// How programs, libraries and archives begin. They are copied with the toolkit, and hold names that nobody uses.
+const NO_TEXT: [&[u8]; 2] = [b"\x7fELF", b"!<arch>\n"];
+
+/// Whether a text that was read names a folder of `path_map`; false if a file cannot be read, which the manifest reports.
+pub fn is_named(seen: &Seen, directory: &Path, path_map: &PathMap) -> bool {
+    !path_map.is_empty()
+        && seen.read.keys().any(|path| {
+            let text = fs::read(directory.join(path)).unwrap_or_default();
+            !NO_TEXT.iter().any(|start| text.starts_with(start)) && path_map.is_named_in(&text)
+        })
+}
