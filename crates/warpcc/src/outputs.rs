@@ -137,16 +137,40 @@ fn examine(path: &Path, kind: ExpectedKind) -> Result<Place, String> {
         name: (parent.dev(), parent.ino(), OsStr::from_bytes(last).into()),
         found,
     };
-    let found = match fs::symlink_metadata(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(place(None)),
-        Err(error) => return Err(error.to_string()),
-        Ok(found) => found,
-    };
-    is_ours_alone(&found)?;
-    if !looks_like_new_file(path, &found, folder, kind) && !guards::is_off("looks-of-outputs") {
-        return Err("its permissions or attributes differ from those of a new file".to_owned());
+    let mut tries = 0;
+    loop {
+        let found = match fs::symlink_metadata(path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(place(None)),
+            Err(error) => return Err(error.to_string()),
+            Ok(found) => found,
+        };
+        let checked = is_ours_alone(&found).and_then(|()| {
+            let is_usual = looks_like_new_file(path, &found, folder, kind);
+            match is_usual || guards::is_off("looks-of-outputs") {
+                true => Ok(()),
+                false => {
+                    Err("its permissions or attributes differ from those of a new file".to_owned())
+                }
+            }
+        });
+        match checked {
+            Ok(()) => return Ok(place(Some(found))),
+            // Another call with the same output replaced the file in between.
+            Err(_) if tries < MOST_TRIES && !is_still_there(path, &found) => tries += 1,
+            Err(why) => return Err(why),
+        }
     }
-    Ok(place(Some(found)))
+}
+
+/// How often a file that others replace is looked at again.
+const MOST_TRIES: u32 = 100;
+
+/// Whether the path still leads to the file that was found there.
+fn is_still_there(path: &Path, found: &Metadata) -> bool {
+    let now = fs::symlink_metadata(path);
+    now.is_ok_and(|now| {
+        (now.dev(), now.ino(), now.nlink()) == (found.dev(), found.ino(), found.nlink())
+    })
 }
 
 /// Checks that this is a regular file of this user with one name. warpcc replaces, removes and truncates no other file.

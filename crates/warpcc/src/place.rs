@@ -50,6 +50,8 @@ fn copy(from: &Path, to: &Path) -> io::Result<()> {
 /// Checks once more, right before a rename: the file may have changed since it was decided on.
 fn may_replace(to: &Path) -> io::Result<()> {
     match fs::symlink_metadata(to) {
+        // Another call with the same output removed it between the look-up of its name and this answer.
+        Ok(found) if found.nlink() == 0 => Ok(()),
         Ok(found) => is_ours_alone(&found).map_err(io::Error::other),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         Err(error) => Err(error),

@@ -86,6 +86,10 @@ fn may_take(dest: &Path) -> io::Result<bool> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
         Err(error) => return Err(error),
     };
+    // Another call with the same output removed it between the look-up of its name and this answer.
+    if found.nlink() == 0 {
+        return Ok(false);
+    }
     if found.is_file() && found.nlink() == 1 && found.uid() == rustix::process::geteuid().as_raw() {
         Ok(true)
     } else {
