@@ -1,6 +1,6 @@
-//! Finds out whether a text that a run read names a mapped folder. Whoever read the name may have used it to find another file,
-//! and a copy of the text in another folder still names the first one. So the result is for this folder only. Nothing is lost:
-//! a text that names its own folder is another text elsewhere.
+//! Finds out whether a text that a run read names a mapped folder. The tool may have opened the file that the text names, and a
+//! copy of the text in another folder still names the first one. So the result is for this folder only. Nothing is lost: a text
+//! that names its own folder is another text elsewhere.
 
 use std::fs;
 use std::path::Path;
@@ -16,7 +16,12 @@ const NO_TEXT: [&[u8]; 2] = [b"\x7fELF", b"!<arch>\n"];
 pub fn is_named(seen: &Seen, directory: &Path, path_map: &PathMap) -> bool {
     !path_map.is_empty()
         && seen.read.keys().any(|path| {
-            let text = fs::read(directory.join(path)).unwrap_or_default();
+            let path = directory.join(path);
+            // Reading a pipe would wait for a writer. A run that read one is not stored.
+            if !fs::metadata(&path).is_ok_and(|found| found.is_file()) {
+                return false;
+            }
+            let text = fs::read(path).unwrap_or_default();
             !NO_TEXT.iter().any(|start| text.starts_with(start)) && path_map.is_named_in(&text)
         })
 }

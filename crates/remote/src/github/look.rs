@@ -1,4 +1,4 @@
-//! One look at what bundles there are: how much it may read, and what it had to pass over. Whoever may write to the
+//! One look at what bundles there are: how much it may read, and what it had to pass over. Anybody who may write to the
 //! repository's cache decides how many indexes there are and how large they say they are.
 
 use std::collections::BTreeSet;
