@@ -247,7 +247,8 @@ impl<'a> Artifacts<'a> {
         let hash_now = || {
             let mut tokens = Tokens::default();
             let content = hash_text(self.path(id), Some(&mut tokens))?;
-            io::Result::Ok((content, tokens.finish()))
+            let read = || std::fs::read(self.path(id));
+            io::Result::Ok((content, tokens.finish().with_asked_lines(read)?))
         };
         let hash = match &mut *self.place(id) {
             Place::OnDisk(known) => match known.tokens {

@@ -7,6 +7,7 @@ pub mod admission;
 pub mod any_lines;
 pub mod artifact;
 mod asked_history;
+mod asked_lines;
 pub mod compiler_cache;
 pub mod conditions;
 mod context;

@@ -4,19 +4,14 @@
 //! same output of both texts, except for line markers and messages. So this hash leaves out blank lines, the space around
 //! each line, and the numbers of line markers.
 //!
-//! A part may be left out only if it cannot change a result. A raw string keeps its blank lines and its space. A text that
-//! can ask for its line, or that is not understood, has no hash: its lines count.
+//! A part may be left out only if it cannot change a result. A raw string keeps its blank lines and its space. A text that is
+//! not understood has no hash: its lines count. So do the lines that a text can ask for ([`asked_lines`]).
 
-use memchr::{memchr, memmem};
+use std::io;
 
-use crate::pieces;
+use memchr::{memchr, memchr3, memmem};
 
-/// Ways to ask for the line or the column, besides `__LINE__`, which the preprocessor has replaced.
-const ASKS: [&[u8]; 3] = [
-    b"__builtin_LINE",
-    b"__builtin_COLUMN",
-    b"__builtin_source_location",
-];
+use crate::{asked_lines, pieces};
 
 /// The size of the pieces that are passed to the hash.
 const PIECE: usize = 1 << 14;
@@ -31,7 +26,42 @@ pub struct Tokens {
     next_place: Vec<u8>,
     has_raw: bool,
     has_comment: bool,
+    /// Whether a part of the text can ask for its line.
+    asks: bool,
     may_count: bool,
+}
+
+/// What is known of a text without its lines.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Hashed {
+    /// Its lines do not count.
+    Lineless([u8; 32]),
+    /// It can ask for lines; [`Self::with_asked_lines`] finds out which.
+    Asking([u8; 32]),
+    /// All of its lines count.
+    LinesCount,
+}
+
+impl Hashed {
+    /// The hash; `None` where all lines count. `text` reads the whole text again, if that is needed.
+    ///
+    /// # Errors
+    /// Those of `text`.
+    pub fn with_asked_lines(
+        self,
+        text: impl FnOnce() -> io::Result<Vec<u8>>,
+    ) -> io::Result<Option<[u8; 32]>> {
+        Ok(match self {
+            Self::Lineless(hash) => Some(hash),
+            Self::LinesCount => None,
+            Self::Asking(hash) => asked_lines::hash(&text()?).map(|lines| {
+                let mut hasher = blake3::Hasher::new();
+                hasher.update(&hash);
+                hasher.update(lines.as_bytes());
+                hasher.finalize().into()
+            }),
+        })
+    }
 }
 
 impl Tokens {
@@ -42,8 +72,7 @@ impl Tokens {
         if self.may_count {
             return text.len();
         }
-        let asks = |word: &&[u8]| memmem::find(text, word).is_some();
-        self.may_count = ASKS.iter().any(asks) && !warpcc_cache::guards::is_off("lines-asked-for");
+        self.asks |= asked_lines::are_in(text);
         let mut raw = RawStrings::find(text);
         self.has_raw |= raw.next.is_some();
         self.has_comment |= memmem::find(text, b"/*").is_some();
@@ -95,25 +124,33 @@ impl Tokens {
         }
     }
 
-    /// The hash; `None` where lines may count.
-    pub fn finish(mut self) -> Option<[u8; 32]> {
+    /// The hash, once the whole text was taken.
+    pub fn finish(mut self) -> Hashed {
         self.hasher.update(&self.kept);
-        (!self.may_count).then(|| self.hasher.finalize().into())
+        let hash = self.hasher.finalize().into();
+        match (self.may_count, self.asks) {
+            (true, _) => Hashed::LinesCount,
+            (false, true) if !warpcc_cache::guards::is_off("lines-asked-for") => {
+                Hashed::Asking(hash)
+            }
+            (false, _) => Hashed::Lineless(hash),
+        }
     }
 }
 
 /// A line marker of gcc: `# 12 "path" 1 3 4`.
-struct Marker<'a> {
+pub struct Marker<'a> {
     /// All but the line number.
     rest: &'a [u8],
-    path: &'a [u8],
+    /// The file, with its quotes.
+    pub path: &'a [u8],
     flags: &'a [u8],
     /// Whether a file begins here, or continues after an include.
     moves: bool,
 }
 
 impl<'a> Marker<'a> {
-    fn read(line: &'a [u8]) -> Option<Self> {
+    pub fn read(line: &'a [u8]) -> Option<Self> {
         let after = line.strip_prefix(b"# ")?;
         let digits = after.iter().take_while(|c| c.is_ascii_digit()).count();
         let rest = after[digits..].strip_prefix(b" ").filter(|_| digits > 0)?;
@@ -179,7 +216,7 @@ impl<'a> RawStrings<'a> {
     }
 }
 
-fn is_word(byte: u8) -> bool {
+pub fn is_word(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'$' | 0x80..)
 }
 
@@ -222,20 +259,20 @@ fn end_of_line(text: &[u8], mut at: usize) -> Option<usize> {
 }
 
 /// How much of `inside` belongs to a literal that began with `quote`, including the closing quote.
-fn end_of_literal(inside: &[u8], quote: u8) -> Option<usize> {
+pub fn end_of_literal(inside: &[u8], quote: u8) -> Option<usize> {
     let mut at = 0;
     loop {
-        match inside.get(at)? {
+        at += memchr3(quote, b'\\', b'\n', inside.get(at..)?)?;
+        match inside[at] {
             b'\n' => return None,
             b'\\' => at += 2,
-            byte if *byte == quote => return Some(at + 1),
-            _ => at += 1,
+            _ => return Some(at + 1),
         }
     }
 }
 
 /// How much of `inside` belongs to a raw string, after its first quote.
-fn end_of_raw(inside: &[u8]) -> Option<usize> {
+pub fn end_of_raw(inside: &[u8]) -> Option<usize> {
     let open = inside.iter().take(17).position(|c| *c == b'(')?;
     let mut close = vec![b')'];
     close.extend_from_slice(&inside[..open]);
@@ -257,7 +294,11 @@ mod tests {
                 at += tokens.take(&text[at..end], false);
             }
             assert_eq!(at + tokens.take(&text[at..], true), text.len());
-            tokens.finish()
+            let read = || Ok(text.to_vec());
+            tokens
+                .finish()
+                .with_asked_lines(read)
+                .expect("no reading fails")
         };
         let whole = of_pieces(text.len().max(1));
         for length in 1..text.len() {
@@ -336,10 +377,21 @@ mod tests {
     }
 
     #[test]
+    fn lines_that_are_asked_for_count() {
+        let text = TEXT.replace("int x;", "inline int x() {\nreturn __builtin_LINE(); }");
+        same(&text, &text.replace("\nint f", "\n\nint f"));
+        differ(&text, &text.replace("\nreturn __b", "\n\nreturn __b"));
+        let text = TEXT.replace("return 1", "return __builtin_LINE()");
+        same(&text, &text.replace("int x", "\nint x"));
+        differ(&text, &text.replace("\nint f", "\n\nint f"));
+        differ(&text, &text.replace("# 2", "# 3"));
+    }
+
+    #[test]
     fn what_is_not_understood_has_no_hash() {
         for text in [
-            "f(__builtin_LINE())",
-            "f(__builtin_source_location())",
+            "f(__builtin_LINE()) // comment",
+            "struct S { int line = __builtin_LINE(); };",
             "R\"(",
             "R\"no end",
             "x = R\"(a)\"; // comment",

@@ -72,6 +72,56 @@ fn a_line_that_is_asked_for_counts() {
     }
 }
 
+/// Like CCCL's `source_location` and the exception that uses it.
+const LOCATION: &str = r#"#pragma once
+class location {
+    int line_ = 0;
+public:
+    explicit constexpr location(int line) noexcept : line_(line) {}
+    [[nodiscard]] static constexpr location current(int line = __builtin_LINE()) noexcept { return location{line}; }
+    constexpr int line() const noexcept { return line_; }
+};
+class failed {
+    int line_;
+public:
+    failed(int code, const char *, location where = location::current()) noexcept : line_(code + where.line()) {}
+};
+inline void fail(int code) { throw failed(code, "failed"); }
+inline int where(location at = location::current()) { return at.line(); }
+"#;
+
+#[test]
+fn a_header_with_a_source_location_needs_no_lines_of_the_source() {
+    let source = format!(
+        "#include \"location.h\"\n{SOURCE}int later() {{ int current = 1; fail(current); return current; }}"
+    );
+    let calls = [
+        source.replace("return next(2)", "return location::current().line()"),
+        source.replace("return next(2)", "return where()"),
+        source.replace("fail(current);", "throw failed(1, \"a\");"),
+    ];
+    for toolkit in Toolkit::all() {
+        let space = TestSpace::with_toolkit("lines-location", small(toolkit));
+        let line = format!("{TWO} -DMORE=0");
+        space.write("location.h", LOCATION);
+        space.write("case.cu", &source);
+        space.build(&line).demand_no_fallback();
+        for text in &moved(&source)[..2] {
+            space.write("case.cu", text);
+            let built = space.agree(&line);
+            built.demand_no_direct_hit().demand_no_fallback();
+            built.demand_hits_of(&["cudafe++", "cicc", "ptxas"]);
+        }
+        for source in &calls {
+            space.write("case.cu", source);
+            space.build(&line);
+            space.write("case.cu", &format!("\n{source}"));
+            let built = space.agree(&line);
+            assert_ne!(built.stats.missed("cudafe++"), 0, "{:?}", built.stats);
+        }
+    }
+}
+
 #[test]
 fn line_tables_hold_lines() {
     for option in ["-lineinfo", "-G"] {

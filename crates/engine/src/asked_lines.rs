@@ -1,0 +1,215 @@
+//! Finds the files of a preprocessed text whose line numbers can become part of a result.
+//!
+//! `__builtin_LINE` in a default argument gives the line of the call. So a text that contains it anywhere, such as one with
+//! CCCL's or C++'s `source_location`, could depend on any of its lines. Mostly it does not: what asks is declared in a
+//! header, and the source that people edit never calls it.
+//!
+//! This module follows the names. A function with such a default argument asks in its turn, and so does one whose default
+//! argument calls that function. A file counts with its lines if it contains one of these names where that could be a call.
+//! All other files can ask for nothing, if no call is possible without one of the names. C++ has many such calls: of
+//! constructors, operators, initialisers of members, closures. So every place of a name is checked, and a place that is not
+//! known to be harmless means that the lines of the whole text count.
+//!
+//! What an expression asks for where it stands, such as in a function's body, is the line of its own file, and that file
+//! contains the name.
+
+mod reader;
+mod scan;
+#[cfg(test)]
+mod tests;
+
+use memchr::memmem;
+
+use crate::tokens::{Marker, is_word};
+
+use reader::line_at;
+use scan::Scan;
+
+/// Ways to ask for the line or the column, besides `__LINE__`, which the preprocessor has replaced.
+pub const ASKS: [&[u8]; 3] = [
+    b"__builtin_LINE",
+    b"__builtin_COLUMN",
+    b"__builtin_source_location",
+];
+
+/// A function that probably asks.
+const GUESS: &[u8] = b"current";
+
+/// How often a text is read again because a name that asks was there before its declaration.
+const MOST_SCANS: usize = 4;
+
+/// Whether the text contains a word of [`ASKS`], perhaps as a part of another.
+pub fn are_in(text: &[u8]) -> bool {
+    ASKS.iter().any(|word| memmem::find(text, word).is_some())
+}
+
+/// The hash of the lines that can be asked for; `None` if that may be any.
+pub fn hash(text: &[u8]) -> Option<blake3::Hash> {
+    let files = files(text)?;
+    let mut hasher = blake3::Hasher::new();
+    let (mut at, mut counts) = (0, false);
+    while at < text.len() {
+        let line = line_at(text, at);
+        if let Some(marker) = Marker::read(line) {
+            counts = files.contains(&marker.path);
+        }
+        if counts {
+            hasher.update(line);
+            hasher.update(b"\n");
+        }
+        at += line.len() + 1;
+    }
+    Some(hasher.finalize())
+}
+
+/// The files, as line markers name them, in which a name is that asks; `None` if the text is not understood.
+fn files(text: &[u8]) -> Option<Vec<&[u8]>> {
+    let mut names = Names::new();
+    for _ in 0..MOST_SCANS {
+        let mut scan = Scan::new(text, names);
+        scan.run()?;
+        if !scan.names.are_incomplete {
+            return Some(scan.files);
+        }
+        names = scan.names;
+        names.are_incomplete = false;
+    }
+    None
+}
+
+/// What a name that asks is the name of.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Sort {
+    Builtin,
+    Function,
+    /// A class with a constructor that asks.
+    Class,
+}
+
+/// The names that ask, as far as they are known.
+struct Names<'t> {
+    all: Vec<(&'t [u8], Sort)>,
+    /// A bit for the length and the last letter of each name: most words have none of them.
+    shapes: u64,
+    /// Whether one was found that an earlier part of the text may contain.
+    are_incomplete: bool,
+}
+
+impl<'t> Names<'t> {
+    fn new() -> Self {
+        let mut names = Self {
+            all: Vec::new(),
+            shapes: 0,
+            are_incomplete: false,
+        };
+        ASKS.iter()
+            .for_each(|word| names.insert(word, Sort::Builtin));
+        // Every `source_location` has it. Without this guess the text would be read again.
+        names.insert(GUESS, Sort::Function);
+        names
+    }
+
+    fn insert(&mut self, word: &'t [u8], sort: Sort) {
+        self.shapes |= shape(word);
+        self.all.push((word, sort));
+    }
+
+    fn find(&self, word: &[u8]) -> Option<Sort> {
+        if self.shapes & shape(word) == 0 {
+            return None;
+        }
+        let mut all = self.all.iter();
+        all.find(|(name, _)| *name == word).map(|(_, sort)| *sort)
+    }
+
+    /// Adds the function or the constructor of that name, which is declared at `at`. `None` if it can be called without its
+    /// name.
+    fn add(&mut self, text: &'t [u8], word: &'t [u8], at: usize) -> Option<()> {
+        let is_known = self.find(word).is_some();
+        if is_known && word != GUESS {
+            return Some(());
+        }
+        let places: Vec<usize> = whole_words(text, word).collect();
+        let is_class = places.iter().any(|at| may_declare_class(text, *at));
+        if is_known {
+            // The guess was that of a function.
+            return (!is_class).then_some(());
+        }
+        if is_called_unnamed(word) {
+            return None;
+        }
+        let mut earlier = places.iter().take_while(|place| **place < at);
+        self.are_incomplete |=
+            earlier.any(|at| !is_declared_class(text, *at) && !is_in_marker(text, *at));
+        let sort = if is_class {
+            Sort::Class
+        } else {
+            Sort::Function
+        };
+        self.insert(word, sort);
+        Some(())
+    }
+}
+
+fn shape(word: &[u8]) -> u64 {
+    let last = word.last().copied().unwrap_or(0);
+    1 << ((word.len() + 7 * usize::from(last)) % 64)
+}
+
+/// Whether the word there may be the name of a class that is declared: a function of that name is its constructor.
+fn may_declare_class(text: &[u8], at: usize) -> bool {
+    let start = memchr::memrchr3(b';', b'{', b'}', &text[..at]).map_or(0, |found| found + 1);
+    let before = &text[start..at];
+    let keys: [&[u8]; 4] = [b"class", b"struct", b"union", b"enum"];
+    keys.iter().any(|key| {
+        whole_words(before, key).any(|at| {
+            // `template <class T, class U>`
+            !matches!(before[..at].trim_ascii_end().last(), Some(b'<' | b','))
+        })
+    })
+}
+
+/// Whether the word there is the name in `class name`.
+fn is_declared_class(text: &[u8], at: usize) -> bool {
+    let before = text[..at].trim_ascii_end();
+    let length = before.iter().rev().take_while(|c| is_word(**c)).count();
+    before.len() < at && matches!(&before[before.len() - length..], b"class" | b"struct")
+}
+
+fn is_in_marker(text: &[u8], at: usize) -> bool {
+    let start = memchr::memrchr(b'\n', &text[..at]).map_or(0, |found| found + 1);
+    Marker::read(line_at(text, start)).is_some()
+}
+
+/// The places of a whole word.
+fn whole_words<'a>(text: &'a [u8], word: &'a [u8]) -> impl Iterator<Item = usize> + 'a {
+    memmem::find_iter(text, word).filter(move |at| {
+        let before = text[..*at].last();
+        let after = text.get(at + word.len());
+        !before.is_some_and(|c| is_word(*c)) && !after.is_some_and(|c| is_word(*c))
+    })
+}
+
+/// Whether the language calls a function of that name by itself: for a loop over a range, a structured binding or a
+/// coroutine. The names are those of the C++23 standard (stmt.ranged, dcl.struct.bind, dcl.fct.def.coroutine, expr.await,
+/// expr.yield, stmt.return.coroutine).
+fn is_called_unnamed(word: &[u8]) -> bool {
+    matches!(
+        word,
+        b"begin"
+            | b"end"
+            | b"get"
+            | b"await_ready"
+            | b"await_resume"
+            | b"await_suspend"
+            | b"await_transform"
+            | b"final_suspend"
+            | b"get_return_object"
+            | b"get_return_object_on_allocation_failure"
+            | b"initial_suspend"
+            | b"return_value"
+            | b"return_void"
+            | b"unhandled_exception"
+            | b"yield_value"
+    )
+}

@@ -1,0 +1,197 @@
+//! Tests of which files can ask for their lines.
+
+use super::files;
+
+/// A class like C++'s `source_location`.
+const LOCATION: &str = "namespace std { class location { public: static constexpr location current(
+ const char *file = __builtin_FILE(), int line = __builtin_LINE()) noexcept { return {file, line}; }
+ const char *file; int line; }; }\n";
+
+/// A text of the class, more of the same header, and a source.
+fn text(header: &str, source: &str) -> String {
+    format!("# 0 \"a.cu\"\n# 1 \"l.h\" 1 3 4\n{LOCATION}\n{header}\n# 2 \"a.cu\" 2\n{source}\n")
+}
+
+#[track_caller]
+fn demand(header: &str, source: &str, expected: Option<&[&str]>) {
+    let text = text(header, source);
+    let found = files(text.as_bytes());
+    let found = found.map(|paths| {
+        let mut paths: Vec<String> = paths
+            .iter()
+            .map(|path| String::from_utf8_lossy(path).replace('"', ""))
+            .collect();
+        paths.sort();
+        paths
+    });
+    let expected = expected.map(|paths| paths.iter().map(ToString::to_string).collect());
+    assert_eq!(found, expected, "{header}\n{source}");
+}
+
+/// Only the header's lines can be asked for.
+#[track_caller]
+fn header_only(header: &str, source: &str) {
+    demand(header, source, Some(&["l.h"]));
+}
+
+#[track_caller]
+fn source_too(header: &str, source: &str) {
+    demand(header, source, Some(&["a.cu", "l.h"]));
+}
+
+/// All lines count.
+#[track_caller]
+fn all(header: &str, source: &str) {
+    demand(header, source, None);
+}
+
+const USES: &str = "void raise(int code, std::location at = std::location::current());";
+const CLASS: &str = "class error : public base { public: error(int a, const char *text,
+ std::location at = std::location::current()) noexcept : base(at) {} error(const error &) = default; };";
+
+#[test]
+fn a_source_that_calls_nothing_of_it_does_not_ask() {
+    let kernel = "template <class T> struct S { T a = 1; };\n__global__ void k(int *p) { *p = f({1, \"a\"}); }";
+    for header in ["", USES, CLASS] {
+        header_only(header, kernel);
+    }
+}
+
+#[test]
+fn a_call_asks() {
+    source_too("", "int f() { return std::location::current().line; }");
+    source_too("", "int f() { return (std::location::current)().line; }");
+    source_too("", "int f() { return __builtin_LINE(); }");
+    source_too(USES, "void f() { raise(1); }");
+    source_too(USES, "int a = raise<int>(1);");
+    // By another function.
+    let more = format!("{USES} inline int deep(int a = (raise(1), 2)) {{ return a; }}");
+    source_too(&more, "int f() { return deep(); }");
+    header_only(&more, "int f() { return shallow(); }");
+    // Declared after it was called.
+    source_too(
+        "template <class T> void f(T a) { raise(a); }",
+        "struct A {}; void raise(A, int line = __builtin_LINE());",
+    );
+    // What a macro of a header makes is in the source.
+    source_too("", "#pragma once\nint a = std::location\n::current().line;");
+}
+
+#[test]
+fn a_name_that_is_not_called_does_not() {
+    header_only(
+        "",
+        "int f(int current) { int a = current; current += 2; return current; }",
+    );
+    header_only(
+        "",
+        "struct I { int current; I(const I &o) noexcept(noexcept(current = o.current)); };",
+    );
+    source_too("", "struct I { int current; I() : current() {} };");
+}
+
+#[test]
+fn what_stands_in_a_body_is_a_line_of_that_file() {
+    for header in [
+        "inline int line() { return std::location::current().line; }",
+        "struct S { int a; S(int b) : a(b), c{b} { log(std::location::current()); } int c; };",
+        "inline int many() { for (int i = std::location::current().line; i;) { i--; } return 0; }",
+        "inline void fail() { throw error(1, \"a\"); }",
+        "inline auto fail() -> first<(1 > 0)> * { throw ::error(1, \"a\"); }",
+        "using alias = decltype(std::location::current());",
+        "template <int N, class = first<(N > 1)>> int f() noexcept { return std::location::current().line; }",
+        "extern \"C\" { inline int g() { return __builtin_LINE(); } }",
+    ] {
+        header_only(&format!("{CLASS}\n{header}"), "int b;");
+    }
+}
+
+/// Calls from another file that have no name.
+#[test]
+fn what_may_be_called_without_its_name_counts() {
+    for header in [
+        // A class with the name of a function that asks.
+        "struct current { current(int a, int line = __builtin_LINE()); }; void take(current);",
+        // Initialisers of members.
+        "struct S { int line = __builtin_LINE(); };",
+        "struct S { int line{std::location::current().line}; };",
+        "struct S { int line = T{1}.add(std::location::current().line); };",
+        "struct S { decltype(1) line{std::location::current().line}; };",
+        "struct S { int line alignas(8) {std::location::current().line}; };",
+        "struct S { int line alignas(8) : (3) {std::location::current().line}; };",
+        "struct S { int line : (3) {std::location::current().line}; };",
+        "struct S { int line : 3 = __builtin_LINE(); };",
+        "struct S { int (*line)(int) {get(__builtin_LINE())}; };",
+        "struct S { void (*line)(int) noexcept {get(__builtin_LINE())}; };",
+        "struct S { auto (*line)(int) -> int {get(__builtin_LINE())}; };",
+        "struct S { T line = { decltype(1){__builtin_LINE()} }; };",
+        "void f() { struct S { int line = __builtin_LINE(); }; user(S{}); }",
+        // Operators, closures, parameters of templates.
+        "struct S { int operator()(int line = __builtin_LINE()); };",
+        "struct S { void *operator new(unsigned long, int line = __builtin_LINE()); };",
+        "inline auto f = [](int line = __builtin_LINE()) { return line; };",
+        "inline auto f() { return [](int line = __builtin_LINE()) { return line; }; }",
+        "inline auto f() { return []<class T>(T line = __builtin_LINE()) { return line; }; }",
+        "using f = decltype([](int line = __builtin_LINE()) { return line; });",
+        "template <int N = __builtin_LINE()> struct S {};",
+        "template <class T, int N = std::location::current().line> struct S {};",
+        "int (f)(int line = __builtin_LINE());",
+        // The language calls it.
+        "struct S { int *begin(int line = __builtin_LINE()); int *end(); };",
+        "struct P { T await_transform(int, int line = __builtin_LINE()); };",
+    ] {
+        all(header, "int b;");
+    }
+}
+
+/// A constructor that asks, where its class has another name or none.
+#[test]
+fn a_class_that_has_another_name_counts() {
+    for header in [
+        "using other = error;",
+        "typedef error other;",
+        "struct derived : error { using error::error; };",
+        "void raise(error e);",
+        "struct S { error e; };",
+        "template <class E = error> void raise();",
+        "template <> struct traits<int> { using type = error; };",
+        "inline auto make() { return error(1, \"a\"); }",
+        "inline void call() { user(error(1, \"a\")); }",
+        "inline void call() { user<error>(); }",
+        "inline error make() { return {1, \"a\"}; }",
+        "extern error last;",
+    ] {
+        all(&format!("{CLASS}\n{header}"), "int b;");
+    }
+    source_too(CLASS, "void f() { throw error(1, \"a\"); }");
+    header_only(
+        &format!("namespace a {{ {CLASS} }} using a::error;"),
+        "int b;",
+    );
+    header_only(&format!("class error; {CLASS}"), "int b;");
+    // An implicit conversion.
+    all(
+        "struct S { S(int a, int line = __builtin_LINE()); }; void take(S);",
+        "void f() { take(1); }",
+    );
+}
+
+#[test]
+fn a_text_that_is_not_understood_counts() {
+    for source in [
+        "int f() { return 1; // comment\n}",
+        "int f() <% return 1; %>",
+        "int f() { return 1;",
+        "int f() { return (1]; }",
+        "}",
+        "template <int N, bool B = N < 3> struct S { int f() { return __builtin_LINE(); } };",
+        "#pragma user current(1)",
+        "const char *s = R\"(a\n# 1 \"b\"\n)\";",
+    ] {
+        all("", source);
+    }
+    header_only(
+        "",
+        "const char *s = R\"(current( \"{)\"; const char c = '\"', d = '\\''; int n = 1'000;",
+    );
+}
