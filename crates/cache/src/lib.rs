@@ -9,6 +9,7 @@ pub mod guards;
 pub mod input_manifest;
 pub mod key;
 pub mod record;
+pub mod regular_file;
 pub mod upstream;
 mod variants;
 mod versions;

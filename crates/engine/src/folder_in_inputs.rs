@@ -2,9 +2,9 @@
 //! copy of the text in another folder still names the first one. So the result is for this folder only. Nothing is lost: a text
 //! that names its own folder is another text elsewhere.
 
-use std::fs;
 use std::path::Path;
 
+use warpcc_cache::regular_file;
 use warpcc_path_map::PathMap;
 
 use crate::traced_inputs::Seen;
@@ -17,11 +17,7 @@ pub fn is_named(seen: &Seen, directory: &Path, path_map: &PathMap) -> bool {
     !path_map.is_empty()
         && seen.read.keys().any(|path| {
             let path = directory.join(path);
-            // Reading a pipe would wait for a writer. A run that read one is not stored.
-            if !fs::metadata(&path).is_ok_and(|found| found.is_file()) {
-                return false;
-            }
-            let text = fs::read(path).unwrap_or_default();
+            let text = regular_file::read(&path).unwrap_or_default();
             !NO_TEXT.iter().any(|start| text.starts_with(start)) && path_map.is_named_in(&text)
         })
 }

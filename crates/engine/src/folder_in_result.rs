@@ -4,11 +4,11 @@
 //! contains it. Any other result is searched for it, because a tool that is not known well may write it too.
 
 use std::collections::BTreeSet;
-use std::fs;
 use std::io;
 use std::path::Path;
 
 use memchr::memmem::Finder;
+use warpcc_cache::regular_file;
 use warpcc_plan::{Part, Step, Tool};
 
 use crate::context::RunContext;
@@ -100,7 +100,7 @@ fn words_of_inputs(
 /// As [`collect`], for a file, which is read into memory as a whole only if it contains the name.
 fn collect_file(finder: &Finder<'_>, path: &Path, words: &mut BTreeSet<Vec<u8>>) -> io::Result<()> {
     if own_name::is_in_file(finder, path)? {
-        collect(finder, &fs::read(path)?, words);
+        collect(finder, &regular_file::read(path)?, words);
     }
     Ok(())
 }

@@ -3,20 +3,21 @@
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
-use std::fs::{self, File};
+use std::fs;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use memchr::memmem::{Finder, find};
+use warpcc_cache::regular_file;
 
 /// The size of a piece that is searched at once: it fits on the stack, and is longer than any path.
 const PIECE: usize = 32 << 10;
 
 /// Whether a file contains a name.
 pub fn is_in_file(finder: &Finder<'_>, path: &Path) -> io::Result<bool> {
-    let file = File::open(path)?;
+    let file = regular_file::open(path)?;
     let mut piece = [0; PIECE];
     let overlap = finder.needle().len();
     let (mut at, mut kept) = (0, 0);
@@ -80,7 +81,11 @@ pub fn is_written_in(
     let is_file = fs::metadata(file).is_ok_and(|found| found.is_file());
     let mut words = BTreeSet::new();
     if is_file && is_in_file(&finder, file).unwrap_or(false) {
-        collect(&finder, &fs::read(file).unwrap_or_default(), &mut words);
+        collect(
+            &finder,
+            &regular_file::read(file).unwrap_or_default(),
+            &mut words,
+        );
     }
     words.iter().any(is_made_up)
 }

@@ -5,10 +5,10 @@
 
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
-use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
+use warpcc_cache::regular_file;
 use warpcc_watch::Observed;
 
 /// The first bytes of clang's precompiled headers and modules.
@@ -26,7 +26,7 @@ pub(crate) fn is_read(observed: &Observed, directory: &Path) -> bool {
     let is_asked_for = |names: &BTreeSet<OsString>| names.contains(OsStr::new(ASKED_BY_CLANG));
     let begins_so = |path: &Path| {
         let mut begin = [0; MAGIC.len()];
-        let file = File::open(directory.join(path));
+        let file = regular_file::open(&directory.join(path));
         let is_read = file.and_then(|mut file| file.read_exact(&mut begin));
         is_read.is_ok() && begin == MAGIC
     };

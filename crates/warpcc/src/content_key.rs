@@ -18,7 +18,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use memchr::memmem;
-use warpcc_cache::{Digest, DiskStore, Key, KeyVariants};
+use warpcc_cache::{Digest, DiskStore, Key, KeyVariants, regular_file};
 use warpcc_engine::pieces;
 use warpcc_path_map::{BaseDirs, PathMap, files_in_markers, is_in_marker};
 use warpcc_plan::{Arg, FileKind, PlanFile, TaskGraph, Tool};
@@ -342,7 +342,8 @@ impl PathCheck {
         }
         for file in files {
             let text =
-                fs::read(content_key.request.directory.join(OsStr::from_bytes(&file))).ok()?;
+                regular_file::read(&content_key.request.directory.join(OsStr::from_bytes(&file)))
+                    .ok()?;
             if content_key.request.path_map.is_named_in(&text) || content_key.is_included_by(&text)
             {
                 return Some(false);

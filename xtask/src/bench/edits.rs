@@ -117,6 +117,8 @@ fn measure_all(
             same: None,
         }));
     }
+    // What nvcc makes of the text after an edit. It is the same for all.
+    let mut reference = None;
     for round in 1..=runs {
         for series in &mut all {
             save(&series.edit.apply(source, round))?;
@@ -133,8 +135,11 @@ fn measure_all(
             eprintln!("round {round}, {edit}, {name}: {:.3} s", cost.wall);
             let object = place.take_object()?;
             if series.contender.is_ours() && round == 1 {
-                measure::run(&mut place.reference())?;
-                series.same = Some(object == place.take_object()?);
+                if !matches!(&reference, Some((edit, _)) if *edit == series.edit) {
+                    measure::run(&mut place.reference())?;
+                    reference = Some((series.edit, place.take_object()?));
+                }
+                series.same = reference.as_ref().map(|(_, wanted)| object == *wanted);
             }
             series.costs.push(cost);
         }

@@ -2,11 +2,12 @@
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
-use std::fs;
+use std::fs::File;
+use std::io::Read as _;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use warpcc_cache::{ExpectedFile, Fact, Signature, guards};
+use warpcc_cache::{ExpectedFile, Fact, Signature, guards, regular_file};
 use warpcc_watch::{Identity, Observed, PathText};
 
 use super::Seen;
@@ -202,12 +203,14 @@ impl Seen {
     /// Notes which volatile variables a program's text mentions.
     fn mention(&mut self, text: &Path) {
         const LONGEST: u64 = 16 << 20;
-        let short = fs::metadata(text).is_ok_and(|found| found.is_file() && found.len() < LONGEST);
-        let names = |text: &[u8]| conditions::mentioned(text).map(str::to_owned).collect();
-        let names: Vec<String> = match fs::read(text) {
-            Ok(text) if short => names(&text),
+        let is_short = |file: &File| file.metadata().is_ok_and(|found| found.len() < LONGEST);
+        let mut content = Vec::new();
+        let is_read = regular_file::open(text)
+            .is_ok_and(|mut file| is_short(&file) && file.read_to_end(&mut content).is_ok());
+        let names: Vec<String> = match is_read {
+            true => conditions::mentioned(&content).map(str::to_owned).collect(),
             // A text that cannot be searched may mention all of them.
-            _ => conditions::VOLATILE
+            false => conditions::VOLATILE
                 .iter()
                 .copied()
                 .map(str::to_owned)

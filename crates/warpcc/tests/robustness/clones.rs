@@ -8,7 +8,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use crate::space::{Outcome, Program, Stats, TestSpace, Toolkit, small};
+use crate::space::{Outcome, Program, Stats, TestSpace, Toolkit, make_dir, small};
 
 /// Everything through which a folder's name could get into a result: `__FILE__` and `__builtin_FILE` of host and device
 /// code, assert, internal names with the module id in them, warnings of both compilers.
@@ -353,6 +353,31 @@ fn a_host_compiler_without_prefix_maps_is_nvccs() {
     let stats = space.stats();
     let reason = stats.reasons.keys().next().expect("a reason");
     assert!(reason.contains("prefix map"), "{reason}");
+}
+
+#[test]
+fn a_pipe_that_a_compiler_reads_is_not_read_again() {
+    let mut space = clones("clones-pipe", small(Toolkit::newest()));
+    let [one, _] = CLONES;
+    make_dir(&space.work().join("pipes"));
+    // Several may run at once, so each has its own. It stays there.
+    space.script(
+        "bin/g++",
+        &format!(
+            "#!/bin/sh\npipe={}/pipes/$$\nmkfifo $pipe\necho word > $pipe &\nread word < $pipe\n\
+             wait\nexec g++ \"$@\"\n",
+            space.work().display()
+        ),
+    );
+    let root = space.work().join(one).display().to_string();
+    space.set_env("WARPCC_BASE_DIR", &root);
+    let line = "-arch=sm_90 -c -ccbin {work}/bin/g++ -I@/include @/src/clone.cu -o clone.o";
+    for _ in 0..2 {
+        let (outcome, files) = make(&mut space, &Program::Launcher, one, line);
+        assert_eq!(outcome.code, 0, "{}", outcome.stderr_text());
+        assert!(files.contains_key("clone.o"));
+        assert_eq!(space.stats().count("direct_hits"), 0);
+    }
 }
 
 #[test]
