@@ -2,6 +2,7 @@
 
 mod abort_reason;
 mod dry_run;
+mod failure;
 mod message_collector;
 mod options;
 mod plan;
@@ -12,48 +13,31 @@ use std::sync::PoisonError;
 use std::time::{Duration, SystemTime};
 
 use warpcc_engine::any_lines::OTHER_LINES;
-use warpcc_engine::event::StepOutcome;
 use warpcc_engine::failure::OnFailure;
 use warpcc_engine::states::{TaskState, TaskStates};
 use warpcc_engine::{Children, Listener, Order, Run, RunOptions, execute};
 use warpcc_plan::depfile::Rule;
-use warpcc_plan::{Arg, Step, TaskGraph, Tool, Unsupported};
+use warpcc_plan::{TaskGraph, Tool, Unsupported};
 use warpcc_report::record::Header;
 
 pub use self::dry_run::REFUSED;
 use self::dry_run::{DryRun, DryRunResult};
+pub use self::failure::FAILS_UNDER_THREADS;
+use self::failure::FailedBuild;
 use self::message_collector::MessageCollector;
 pub use self::options::{BuildListener, BuildOptions};
 use self::plan::Plan;
 use crate::direct::NotStored;
-use crate::fetched_results::{FETCHED_RESULT_FAILS, FetchedResults};
+use crate::fetched_results::FetchedResults;
 use crate::progress::RunProgress;
 use crate::request::Request;
 use crate::scratch::Scratch;
 use crate::signals::Interrupt;
-use crate::{place, standard_streams, threads};
+use crate::{place, standard_streams};
 
 /// A tool writes or looks for a file next to its output (a side file). With warpcc such a file would be in the scratch
 /// folder, and not where nvcc's user finds it.
 pub const USES_SIDE_FILES: &str = "a tool uses files next to its output";
-
-/// The same in a failing build. It says nothing about the next build of the call, in which the error may be gone.
-const FAILS_WITH_SIDE_FILES: &str = "a failing step uses files next to its output";
-
-/// nvcc may then print the messages of more than one failed command. Which ones depends on timing, except where [`threads`]
-/// can tell.
-pub const FAILS_UNDER_THREADS: &str = "a failing build with --threads";
-
-/// The output has an old version. A failing tool may change or remove it, and warpcc cannot see how: the tool writes to the
-/// scratch folder, where there is no old version.
-const FAILS_WITH_OLD_OUTPUT: &str = "a failing step looks for its old output";
-
-/// Two steps wrote the same file, and nvcc would have started only the first of them. What the first one wrote is lost.
-const FAILS_WITH_OVERWRITTEN_FILE: &str = "a failing build wrote a file in two steps";
-
-/// nvlink 11.8 fails if a temporary file's path has more than about 100 characters, and the `TMPDIR` that warpcc sets is
-/// longer than the user's.
-const FAILS_WITH_LTO: &str = "a failing device link with -dlto";
 
 /// A finished build.
 pub struct Built {
@@ -114,12 +98,12 @@ pub fn build(
     let (mut done, fetched_results) = call.run()?;
     let side_file = call.side_file(&mut done);
     if done.run.code != 0 {
-        done.run.code = call.exit_code_of_failure(&done, &fetched_results)?;
+        done.run.code = failure::exit_code(&call.failed(&done), &fetched_results)?;
     }
     if let Some(side_file) = side_file {
         let reason = match done.run.code {
             0 => USES_SIDE_FILES,
-            _ => FAILS_WITH_SIDE_FILES,
+            _ => failure::WITH_SIDE_FILES,
         };
         return Err(Unsupported::new(reason, side_file));
     }
@@ -252,6 +236,16 @@ impl Building<'_> {
             && options.save.is_none()
     }
 
+    fn failed<'d>(&'d self, done: &'d Done) -> FailedBuild<'d> {
+        FailedBuild {
+            invocation: &self.request.invocation,
+            graph: &done.graph,
+            run: &done.run,
+            store: self.options.store,
+            finishes_phase: self.finishes_phase(),
+        }
+    }
+
     fn run_options<'r>(&'r self, environment: &'r [(OsString, OsString)]) -> RunOptions<'r> {
         let (request, options) = (self.request, self.options);
         let finishes_phase = self.finishes_phase();
@@ -306,54 +300,6 @@ impl Building<'_> {
         environment.retain(|(n, _)| n != "TMPDIR");
         environment.push(("TMPDIR".into(), self.scratch.path().join("tmp").into()));
         environment
-    }
-
-    /// The exit code of a failed build, where nvcc would fail with the same messages and files.
-    ///
-    /// # Errors
-    /// Why plain nvcc has to run: it may fail in another way, or not at all.
-    fn exit_code_of_failure(
-        &self,
-        done: &Done,
-        fetched_results: &FetchedResults,
-    ) -> Result<i32, Unsupported> {
-        if fetched_results.remove_after_failure(self.options.store) {
-            return Err(Unsupported::new(FETCHED_RESULT_FAILS, ""));
-        }
-        if let Some(path) = &done.run.unmet_output {
-            return Err(Unsupported::new(
-                FAILS_WITH_OLD_OUTPUT,
-                path.display().to_string(),
-            ));
-        }
-        // The second step may have emptied the file before warpcc ended it.
-        if let Some(path) = &done.run.contested_file {
-            return Err(Unsupported::new(
-                FAILS_WITH_OVERWRITTEN_FILE,
-                path.display().to_string(),
-            ));
-        }
-        let is_lto = |step: &Step| {
-            let mut words = step.args.iter().filter_map(Arg::as_text);
-            step.tool == Tool::Nvlink && words.any(|word| word == "-dlto")
-        };
-        let mut tasks = done.run.tasks.iter();
-        if tasks.any(|task| {
-            matches!(task.outcome, StepOutcome::Failed(_)) && is_lto(&done.graph.steps[task.step])
-        }) {
-            return Err(Unsupported::new(FAILS_WITH_LTO, ""));
-        }
-        let invocation = &self.request.invocation;
-        if !invocation.threads {
-            return Ok(done.run.code);
-        }
-        let count = invocation.thread_count.filter(|_| self.finishes_phase());
-        match count {
-            Some(count) if threads::is_certain(&done.graph, &done.run.tasks, count) => {
-                Ok(threads::EXIT_CODE)
-            }
-            _ => Err(Unsupported::new(FAILS_UNDER_THREADS, "")),
-        }
     }
 
     /// A side file: one that a tool wrote or looked for next to its output.

@@ -4,7 +4,7 @@
 //! counted.
 
 use std::ffi::{OsStr, OsString};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::bypass::Bypass;
 use crate::call_record::CallRecorder;
@@ -18,11 +18,6 @@ use crate::{fallback, locate, outputs, subcommand_words};
 
 /// Runs `compiler` with `args`. Gives the exit code, or does not return because this process becomes the compiler.
 pub fn launch(compiler: &OsStr, args: &[OsString], context: ProcessContext) -> i32 {
-    let path = context
-        .environment
-        .iter()
-        .find(|(n, _)| n == "PATH")
-        .map(|(_, v)| v.as_os_str());
     // Two build systems that both add a launcher make `warpcc warpcc nvcc …`.
     if let ([inner, rest @ ..], true) = (
         args,
@@ -33,25 +28,11 @@ pub fn launch(compiler: &OsStr, args: &[OsString], context: ProcessContext) -> i
         return launch(&inner, rest, context);
     }
     let config = Config::load(crate::config::variable);
-    let setting = config.as_ref().ok().and_then(|c| c.nvcc.value.clone());
     let is_bare = !compiler.as_encoded_bytes().contains(&b'/')
         || locate::is_ourselves(Path::new(compiler), &context.ourselves);
-    let named = match setting {
-        Some(nvcc) if locate::is_nvcc(compiler) && is_bare => {
-            locate::compiler(nvcc.as_os_str(), path, &context.ourselves)
-        }
-        _ => locate::compiler(compiler, path, &context.ourselves),
-    };
-    let mut named_by = None;
-    let named = named.or_else(|| {
-        // PyTorch runs "warpcc nvcc" and finds its toolkit through a variable, without PATH.
-        let may_search = locate::is_nvcc(compiler) && is_bare;
-        let name = may_search.then(|| Path::new(compiler).file_name())??;
-        let (file, by) = locate::in_toolkit(name, &context.environment, &context.ourselves)?;
-        named_by = Some(by);
-        Some(file)
-    });
-    let Some(file) = named else {
+    let setting = config.as_ref().ok().and_then(|c| c.nvcc.value.as_deref());
+    let found = find_compiler(compiler, setting, is_bare, &context);
+    let Some((file, named_by)) = found else {
         crate::log::fail(&format!(
             "{} is not in PATH; {}",
             compiler.display(),
@@ -100,6 +81,31 @@ pub fn launch(compiler: &OsStr, args: &[OsString], context: ProcessContext) -> i
             become_compiler(&file, args, &context)
         }
     }
+}
+
+/// The file that `compiler` means, and the variable that led to it, if one did.
+fn find_compiler(
+    compiler: &OsStr,
+    setting: Option<&Path>,
+    is_bare: bool,
+    context: &ProcessContext,
+) -> Option<(PathBuf, Option<&'static str>)> {
+    let path = context
+        .environment
+        .iter()
+        .find(|(n, _)| n == "PATH")
+        .map(|(_, v)| v.as_os_str());
+    let may_search = locate::is_nvcc(compiler) && is_bare;
+    let name = setting
+        .filter(|_| may_search)
+        .map_or(compiler, Path::as_os_str);
+    if let Some(file) = locate::compiler(name, path, &context.ourselves) {
+        return Some((file, None));
+    }
+    // PyTorch runs "warpcc nvcc" and finds its toolkit through a variable, without PATH.
+    let name = may_search.then(|| Path::new(compiler).file_name())??;
+    let (file, by) = locate::in_toolkit(name, &context.environment, &context.ourselves)?;
+    Some((file, Some(by)))
 }
 
 fn cached(

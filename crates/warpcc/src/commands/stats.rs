@@ -1,5 +1,6 @@
 //! `warpcc stats`: how often the cache was hit, and why calls were bypassed.
 
+mod figures;
 mod github;
 mod json;
 mod print;
@@ -12,7 +13,7 @@ use super::output;
 use crate::call_record::records;
 use crate::config::Config;
 use crate::store::need_store;
-use print::Stats;
+use figures::Stats;
 use projects::{projects, saved, spent};
 
 /// `warpcc stats`.

@@ -1,12 +1,13 @@
 //! Private folders: names, locks, and who else may have them.
 
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::process::{Command, Stdio};
 use std::sync::Barrier;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 
+use super::parent::usual_root;
 use super::*;
 
 fn open(folder: &Path, name_use: NameUse) -> Result<(Scratch, bool), NoScratch> {
@@ -140,7 +141,8 @@ fn a_folder_that_is_not_ours_alone_is_not_used() {
 
 #[test]
 fn special_characters_are_not_used() {
-    let (root, _) = root(Path::new("/tmp/with space"), NameUse::NotInResult).expect("a root");
+    let (root, _) =
+        parent::make(Path::new("/tmp/with space"), NameUse::NotInResult).expect("a root");
     assert!(root.starts_with("/tmp") && !root.to_string_lossy().contains(' '));
 }
 

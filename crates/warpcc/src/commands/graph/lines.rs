@@ -44,9 +44,11 @@ pub(super) fn line(run: &Run, edge: &Edge, route: &[(Point, Point)], critical: b
     }
 }
 
+/// The size of a file's name.
+const SIZE: f32 = 9.5;
+
 /// The names of the files, each once per writer, in places where they cover nothing.
 pub(super) fn names(edges: &[Edge], layout: &Layout, fonts: &Fonts) -> Group {
-    const SIZE: f32 = 9.5;
     let overlaps = |a: &(Point, f32), b: &(Point, f32)| {
         (a.0.y - b.0.y).abs() < SIZE + 3.0 && (a.0.x - b.0.x).abs() < (a.1 + b.1) / 2.0 + 6.0
     };
@@ -80,34 +82,8 @@ pub(super) fn names(edges: &[Edge], layout: &Layout, fonts: &Fonts) -> Group {
             .filter(|other| other.from == edge.from)
             .nth(1)
             .is_some();
-        let middle = |share| {
-            let y = along(start, end, share).y - 4.5;
-            (
-                Point {
-                    x: (start.x + end.x) / 2.0,
-                    y,
-                },
-                width,
-            )
-        };
-        // A line alone begins level: its name fits there, on the side it turns from.
-        let side = if end.y < start.y - 1.0 {
-            SIZE + 3.0
-        } else {
-            -4.5
-        };
-        let beginning = (
-            Point {
-                x: start.x + 6.0 + width / 2.0,
-                y: start.y + side,
-            },
-            width,
-        );
-        let free = (!fans_out)
-            .then_some(beginning)
-            .into_iter()
-            .chain([0.5, 0.36, 0.64].map(middle))
-            .find(|place| !taken.iter().any(|other| overlaps(other, place)));
+        let mut places = places_of_name((start, end), width, fans_out).into_iter();
+        let free = places.find(|place| !taken.iter().any(|other| overlaps(other, place)));
         let Some(place) = free else { continue };
         taken.push(place);
         said.push((edge.from, file));
@@ -125,6 +101,32 @@ pub(super) fn names(edges: &[Edge], layout: &Layout, fonts: &Fonts) -> Group {
         tooltip: None,
         shapes,
     }
+}
+
+/// Where the middle of a name of this width may be on a line, the best place first.
+fn places_of_name((start, end): (Point, Point), width: f32, fans_out: bool) -> Vec<(Point, f32)> {
+    let middle = |share| {
+        let at = Point {
+            x: (start.x + end.x) / 2.0,
+            y: along(start, end, share).y - 4.5,
+        };
+        (at, width)
+    };
+    // A line alone begins level: its name fits there, on the side it turns from.
+    let side = if end.y < start.y - 1.0 {
+        SIZE + 3.0
+    } else {
+        -4.5
+    };
+    let beginning = Point {
+        x: start.x + 6.0 + width / 2.0,
+        y: start.y + side,
+    };
+    let beginning = (!fans_out).then_some((beginning, width));
+    beginning
+        .into_iter()
+        .chain([0.5, 0.36, 0.64].map(middle))
+        .collect()
 }
 
 /// The control points of a curve that leaves and arrives horizontally.

@@ -6,7 +6,8 @@ use std::io::{self, Write};
 use anyhow::Context;
 
 use super::super::output;
-use super::print::{self, Stats};
+use super::figures::Stats;
+use super::print;
 use crate::config::variable;
 
 /// Appends the summary to the file that GitHub names; prints it where there is none.
@@ -53,7 +54,7 @@ mod tests {
 
     use super::*;
     use crate::commands::output::text_of;
-    use crate::commands::stats::print::Project;
+    use crate::commands::stats::figures::Project;
 
     #[test]
     fn a_summary_begins_with_the_figure_and_its_block_ends_once() {

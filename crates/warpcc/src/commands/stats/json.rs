@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use warpcc_cache::OtherVersion;
 
-use super::print::{EXECUTOR, OTHER_VERSION, REMOTE, Stats, Step};
+use super::figures::{EXECUTOR, OTHER_VERSION, REMOTE, Stats, Step};
 use crate::call_record::WOULD_SHARE;
 
 /// Writes the statistics as JSON. Every key is always there.

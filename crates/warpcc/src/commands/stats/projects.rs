@@ -7,7 +7,7 @@ use std::time::Duration;
 use warpcc_report::History;
 use warpcc_report::record::{CallOutcome, InvocationRecord, TaskEnd};
 
-use super::print::Project;
+use super::figures::Project;
 
 /// Every project, the one with the most calls first; empty without records.
 pub fn projects(history: &History) -> Vec<Project> {

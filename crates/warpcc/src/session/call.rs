@@ -1,0 +1,16 @@
+//! The surroundings of a call.
+
+use crate::call_record::CallRecorder;
+use crate::log::Log;
+use crate::process_context::ProcessContext;
+
+/// What a call uses of its process: all parts of a session borrow it.
+#[derive(Clone, Copy)]
+pub struct Call<'a> {
+    /// The directory and the environment of this process.
+    pub context: &'a ProcessContext,
+    /// The cache, the settings, and the recorder of the call.
+    pub recorder: &'a CallRecorder<'a>,
+    /// The log.
+    pub log: &'a Log,
+}

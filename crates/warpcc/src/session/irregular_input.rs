@@ -1,0 +1,28 @@
+//! Finds an input of a call that is not a regular file.
+
+use std::ffi::OsString;
+use std::os::unix::fs::FileTypeExt;
+
+use crate::request::Request;
+
+/// An input that is not a regular file, such as `/dev/stdin`, or a pipe in an option, such as the shell's `-include <(…)`.
+/// Such a file can be read only once, and which step reads it depends on the order of the steps.
+pub(super) fn irregular_input(request: &Request, args: &[OsString]) -> Option<String> {
+    let kind = |path: &str| {
+        let found = std::fs::metadata(request.absolute(path));
+        found.ok().map(|found| found.file_type())
+    };
+    let inputs = request.invocation.inputs.iter();
+    let mut irregular = inputs.filter(|input| kind(input).is_some_and(|kind| !kind.is_file()));
+    let words = args.iter().filter_map(|word| word.to_str());
+    let values = words.map(|word| word.split_once('=').map_or(word, |(_, value)| value));
+    let outputs = request.invocation.outputs();
+    let is_output = |word: &str| outputs.iter().any(|output| output.path == *word);
+    let is_pipe = |word: &&str| kind(word).is_some_and(|kind| kind.is_fifo()) && !is_output(word);
+    irregular.next().cloned().or_else(|| {
+        values
+            .filter(|word| !word.starts_with('-'))
+            .find(is_pipe)
+            .map(str::to_owned)
+    })
+}
