@@ -4,7 +4,7 @@ use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::process::{find_program, is_executable};
+use crate::search_path::{find_program, is_executable};
 
 /// Programs that are installed under a compiler's name and look for the compiler behind them in `PATH`.
 const CACHES: &[&str] = &["ccache", "sccache"];

@@ -8,7 +8,7 @@ use warpcc_plan::{Program, Step};
 
 use crate::compiler_cache;
 use crate::context::RunContext;
-use crate::process;
+use crate::{process, search_path};
 
 /// A program that was found, with what its key needs.
 pub struct Located {
@@ -28,7 +28,7 @@ pub fn locate(run: &RunContext<'_>, step: &Step) -> io::Result<Located> {
         let path = found.ok_or_else(|| {
             io::Error::new(io::ErrorKind::NotFound, format!("{name} is not in PATH"))
         })?;
-        let usual = process::find_program(name, run.options.variable("PATH"), directory);
+        let usual = search_path::find_program(name, run.options.variable("PATH"), directory);
         let gives_way = usual.as_ref() != Some(&path);
         if gives_way && compiler_cache::chooses_another(run.options.environment) {
             return Err(io::Error::other(compiler_cache::CHOOSES));

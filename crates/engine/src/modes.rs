@@ -7,7 +7,7 @@ use std::path::Path;
 
 use rustix::fs::{Mode, OFlags};
 
-use crate::process::is_executable;
+use crate::search_path::is_executable;
 
 /// The reason why a result is not kept.
 pub const UNUSUAL: &str = "an output has permissions that a new file does not get";

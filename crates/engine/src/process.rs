@@ -1,10 +1,9 @@
 //! Runs one command to its end and collects both output streams, its exit status, CPU time and peak memory.
 
 use std::ffi::OsString;
-use std::fs::File;
-use std::io::{self, Seek, SeekFrom};
+use std::io;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -17,6 +16,7 @@ use wait4::Wait4;
 use warpcc_budget::{Cancel, Claim};
 
 use crate::drain::read_output;
+use crate::file_input::FileInput;
 use crate::parent_death::{Lend, Lifeline};
 use crate::room::READS_INPUT;
 use crate::terminal::{Screen, Terminal};
@@ -212,7 +212,7 @@ impl Children {
     /// # Errors
     /// The program cannot be started, everything was closed, or the program [hung](Hung).
     pub fn run(&self, task: usize, order: &Order<'_>) -> io::Result<Ended> {
-        let input = Input::open();
+        let input = FileInput::open();
         let terminal = order.terminal.and_then(|terminal| terminal.open().ok());
         let (screen, stdin, stderr) = match terminal {
             Some(Screen {
@@ -228,7 +228,7 @@ impl Children {
                 None,
                 input
                     .as_ref()
-                    .and_then(Input::share)
+                    .and_then(FileInput::share)
                     .unwrap_or_else(Stdio::null),
                 Stdio::piped(),
             ),
@@ -331,60 +331,6 @@ impl Children {
 
 fn pid_of(child: &Child) -> Option<Pid> {
     i32::try_from(child.id()).ok().and_then(Pid::from_raw)
-}
-
-/// Finds `name` as execvp would, in the `PATH` of `environment`.
-pub fn find_program(
-    name: &str,
-    path: Option<&std::ffi::OsStr>,
-    directory: &Path,
-) -> Option<PathBuf> {
-    if name.contains('/') {
-        return Some(directory.join(name));
-    }
-    let mut files = crate::search_path::FilesInPath::new(path?, directory, name.as_ref());
-    while let Some(file) = files.next() {
-        if is_executable(file) {
-            return Some(file.to_owned());
-        }
-    }
-    None
-}
-
-/// The user's standard input if it is a file, opened once more: it may be the source, and nvcc must find all of it even if a
-/// tool reads it. A pipe or a terminal can have one reader only.
-struct Input {
-    file: File,
-    at: u64,
-}
-
-impl Input {
-    fn open() -> Option<Self> {
-        let found = rustix::fs::fstat(io::stdin()).ok()?;
-        let kind = rustix::fs::FileType::from_raw_mode(found.st_mode);
-        let mut file = (kind == rustix::fs::FileType::RegularFile)
-            .then(|| File::open("/proc/self/fd/0").ok())??;
-        let at = rustix::fs::tell(io::stdin()).ok()?;
-        file.seek(SeekFrom::Start(at)).ok()?;
-        Some(Self { file, at })
-    }
-
-    fn share(&self) -> Option<Stdio> {
-        Some(self.file.try_clone().ok()?.into())
-    }
-
-    fn is_read_on(&self) -> bool {
-        (&self.file)
-            .stream_position()
-            .map_or(true, |now| now != self.at)
-    }
-}
-
-/// Whether `file` is a regular file with an execute permission.
-pub fn is_executable(file: &Path) -> bool {
-    use std::os::unix::fs::PermissionsExt;
-    file.metadata()
-        .is_ok_and(|m| m.is_file() && m.permissions().mode() & 0o111 != 0)
 }
 
 #[cfg(test)]

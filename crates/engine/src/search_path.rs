@@ -1,8 +1,9 @@
-//! Walks through `PATH`: yields the path that a program would have in each folder.
+//! Finds a program in `PATH`.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
 
 /// The paths that a program's file would have in each folder of `PATH`, in order. Every hit checks dozens of them, so they
 /// share one buffer.
@@ -44,6 +45,26 @@ impl<'a> FilesInPath<'a> {
             self.file.push(b'/');
         }
     }
+}
+
+/// Finds `name` as execvp would, in the `PATH` of `environment`.
+pub fn find_program(name: &str, path: Option<&OsStr>, directory: &Path) -> Option<PathBuf> {
+    if name.contains('/') {
+        return Some(directory.join(name));
+    }
+    let mut files = FilesInPath::new(path?, directory, name.as_ref());
+    while let Some(file) = files.next() {
+        if is_executable(file) {
+            return Some(file.to_owned());
+        }
+    }
+    None
+}
+
+/// Whether `file` is a regular file with an execute permission.
+pub fn is_executable(file: &Path) -> bool {
+    file.metadata()
+        .is_ok_and(|m| m.is_file() && m.permissions().mode() & 0o111 != 0)
 }
 
 #[cfg(test)]

@@ -14,8 +14,8 @@ use crate::event::Finished;
 use crate::folder_in_inputs;
 use crate::modes;
 use crate::module_id;
-use crate::process;
 use crate::relocate;
+use crate::search_path;
 use crate::traced_inputs::Seen;
 
 /// Stores the result of a success, where results are stored.
@@ -100,7 +100,7 @@ fn keep(
         outputs.push(ProducedFile {
             role: place.to_string(),
             digest: run.artifacts.save(id, Packing::Zstd)?,
-            executable: process::is_executable(path),
+            executable: search_path::is_executable(path),
         });
     }
     let fixed = |text: &[u8]| {

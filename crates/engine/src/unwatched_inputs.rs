@@ -9,7 +9,7 @@ use warpcc_plan::{FileKind, Program, Step};
 
 use crate::context::RunContext;
 use crate::locate::Located;
-use crate::process;
+use crate::search_path;
 use crate::traced_inputs::Seen;
 
 /// Adds the step's program. warpcc looks for it in `PATH`, as nvcc's shell would.
@@ -26,7 +26,7 @@ pub fn add_program(run: &RunContext<'_>, step: &Step, program: &Located, seen: &
     let path = run.options.variable("PATH").unwrap_or_default();
     for name in names.filter(|name| !name.contains('/')) {
         let folders = || std::env::split_paths(path).map(|f| run.options.directory.join(f));
-        let is_there = |folder: &PathBuf| process::is_executable(&folder.join(name));
+        let is_there = |folder: &PathBuf| search_path::is_executable(&folder.join(name));
         // A program in one of nvcc's folders is found there whatever the user's PATH says.
         let found = folders().find(is_there);
         if !found.is_some_and(|folder| run.options.is_nvccs_folder(&folder)) {
@@ -53,7 +53,7 @@ fn add_search(run: &RunContext<'_>, name: &OsStr, seen: &mut Seen) {
     let path = run.options.variable("PATH").unwrap_or_default();
     let folders = std::env::split_paths(path).map(|f| run.options.directory.join(f));
     let files = folders.map(|folder| folder.join(name));
-    let earlier = files.take_while(|file| !process::is_executable(file));
+    let earlier = files.take_while(|file| !search_path::is_executable(file));
     let absent = earlier.filter(|file| file.symlink_metadata().is_err());
     seen.missing.extend(absent.map(Into::into));
 }

@@ -115,19 +115,16 @@ fn value_of(step: &Step, option: &str) -> Option<FileId> {
     }
 }
 
-/// Both commands, as 13.0's cicc makes them; `None` with a word that is not known.
-fn halves(step: &Step, bitcode: FileId) -> Option<Halves> {
-    let arch = step.arch.as_deref()?;
-    let number = arch.strip_prefix("compute_")?;
-    let number: u32 = number
-        .trim_end_matches(|c: char| c.is_ascii_alphabetic())
-        .parse()
-        .ok()?;
-    let is_old = number < 100;
-    let version = match is_old {
-        true => "-nvvm-version=nvvm70",
-        false => "-nvvm-version=nvvm-latest",
-    };
+/// The words of cicc's command, by the half that gets them.
+struct Words {
+    source: Arg,
+    ptx: FileId,
+    front: Vec<Arg>,
+    back: Vec<Arg>,
+}
+
+/// Divides the words of cicc's command; `None` with a word that is not known.
+fn divide_words(step: &Step) -> Option<Words> {
     let (mut front, mut back) = (Vec::new(), Vec::new());
     let (mut source, mut ptx) = (None, None);
     let mut args = step.args.iter();
@@ -169,15 +166,36 @@ fn halves(step: &Step, bitcode: FileId) -> Option<Halves> {
             _ => return None,
         }
     }
-    let ptx = ptx?;
+    Some(Words {
+        source: source?,
+        ptx: ptx?,
+        front,
+        back,
+    })
+}
+
+/// Both commands, as 13.0's cicc makes them; `None` with a word that is not known.
+fn halves(step: &Step, bitcode: FileId) -> Option<Halves> {
+    let arch = step.arch.as_deref()?;
+    let number = arch.strip_prefix("compute_")?;
+    let number: u32 = number
+        .trim_end_matches(|c: char| c.is_ascii_alphabetic())
+        .parse()
+        .ok()?;
+    let is_old = number < 100;
+    let version = match is_old {
+        true => "-nvvm-version=nvvm70",
+        false => "-nvvm-version=nvvm-latest",
+    };
+    let mut words = divide_words(step)?;
     let mut first = vec![
         Arg::text(FRONT_END),
-        source?,
+        words.source,
         Arg::text("-o"),
         Arg::file(bitcode),
         Arg::text("--emit-llvm-bc"),
     ];
-    first.append(&mut front);
+    first.append(&mut words.front);
     if is_old {
         first.push(Arg::text("--no-device-float128"));
     }
@@ -186,15 +204,15 @@ fn halves(step: &Step, bitcode: FileId) -> Option<Halves> {
         Arg::text(LIBNVVM),
         Arg::file(bitcode),
         Arg::text("-o"),
-        Arg::file(ptx),
+        Arg::file(words.ptx),
         Arg::text(version),
     ];
-    second.append(&mut back);
+    second.append(&mut words.back);
     second.push(Arg::text(format!("-arch={arch}")));
     Some(Halves {
         front: first,
         back: second,
-        ptx,
+        ptx: words.ptx,
     })
 }
 

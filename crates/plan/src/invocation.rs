@@ -5,6 +5,7 @@ mod key_parts;
 
 use crate::Unsupported;
 use crate::flags::{self, Place};
+use crate::host_options::host_side_file;
 use crate::options::{self, Effect, Takes};
 
 /// One argument or option of the command line, in order, after options files are expanded.
@@ -120,7 +121,7 @@ impl Invocation {
                 if !forwards {
                     return Err(Unsupported::new("unknown option", word));
                 }
-                if let Some(reason) = options::host_side_file(word) {
+                if let Some(reason) = host_side_file(word) {
                     self.plain = Some(reason);
                 }
                 self.debug |= word.starts_with("-g") && word != "-g0";
@@ -189,7 +190,7 @@ impl Invocation {
                     let option = option.trim_matches(['"', '\'']);
                     self.host_options_files
                         .extend(option.strip_prefix('@').map(str::to_owned));
-                    if let Some(reason) = options::host_side_file(option) {
+                    if let Some(reason) = host_side_file(option) {
                         self.plain = Some(reason);
                     }
                     self.debug |= option.starts_with("-g") && option != "-g0";

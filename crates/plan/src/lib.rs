@@ -15,6 +15,7 @@ pub mod file_table;
 mod flags;
 mod gcc_options;
 pub mod graph;
+mod host_options;
 pub mod invocation;
 pub mod lines;
 pub mod options;

@@ -51,7 +51,7 @@ pub enum Effect {
     DependPhony,
     /// `-optf`: more arguments are in a file.
     OptionsFile,
-    /// `-Xcompiler`, `-Xlinker`, `-Xarchive`: options of the host's tools, see [`host_side_file`].
+    /// `-Xcompiler`, `-Xlinker`, `-Xarchive`: options of the host's tools, see [`crate::host_options`].
     HostOptions,
     /// Host debug information, which contains the working directory.
     HostDebug,
@@ -635,78 +635,6 @@ pub fn find(argument: &str) -> Option<Match<'_>> {
         row,
         attached: Some(rest.strip_prefix('=').unwrap_or(rest)),
     })
-}
-
-/// The reason to bypass a call with this option of the host compiler: it writes a file next to the object, or reads files in
-/// a way that is not visible, or takes relative names, the object's among them, from another folder.
-pub fn host_side_file(option: &str) -> Option<&'static str> {
-    const PREFIXES: &[(&str, &str)] = &[
-        ("-fprofile", "host option -fprofile"),
-        ("--coverage", "host option --coverage"),
-        ("-coverage", "host option --coverage"),
-        ("-ftest-coverage", "host option --coverage"),
-        ("-fauto-profile", "host option -fprofile"),
-        ("-fbranch-probabilities", "host option -fprofile"),
-        ("-gsplit-dwarf", "host option -gsplit-dwarf"),
-        ("-save-temps", "host option -save-temps"),
-        ("--save-temps", "host option -save-temps"),
-        // They name a file after the intermediate source, or append to one with each command.
-        ("-save-stats", "host option -save-stats"),
-        ("-fproc-stat-report=", "host option -fproc-stat-report"),
-        ("-fdump", "host option -fdump"),
-        ("-fstack-usage", "host option -fstack-usage"),
-        ("-fcallgraph-info", "host option -fcallgraph-info"),
-        ("-fplugin", "host option -fplugin"),
-        ("-fopt-info", "host option -fopt-info"),
-        (
-            "-fsave-optimization-record",
-            "host option -fsave-optimization-record",
-        ),
-        ("-fcompare-debug", "host option -fcompare-debug"),
-        ("-fmodules", "host option -fmodules"),
-        ("-specs", "host option -specs"),
-        ("--specs", "host option -specs"),
-        ("-aux-info", "host option -aux-info"),
-        ("-dumpbase", "host option -dumpbase"),
-        ("-dumpdir", "host option -dumpbase"),
-        ("-time", "host option -time"),
-        ("-ftime-report", "host option -time"),
-        ("-fmem-report", "host option -time"),
-        ("-Wa,-a", "host option -Wa,-a"),
-        ("-Wl,-Map", "host option -Wl,-Map"),
-        ("-Wl,--Map", "host option -Wl,-Map"),
-        ("-Wl,--out-implib", "host option -Wl,--out-implib"),
-        ("-Wp,", "host option -Wp"),
-        ("-wrapper", "host option -wrapper"),
-        ("-header-include-file", "host option -header-include-file"),
-        ("-working-directory", "host option -working-directory"),
-        ("--working-directory", "host option -working-directory"),
-        ("-MD", "host option -MD"),
-        ("-MMD", "host option -MD"),
-        ("-MF", "host option -MD"),
-        ("-fpreprocessed", "host option -fpreprocessed"),
-        ("-fdirectives-only", "host option -fdirectives-only"),
-        ("-traditional", "host option -traditional"),
-        ("-dM", "host option -d"),
-        ("-dD", "host option -d"),
-        ("-dI", "host option -d"),
-        ("-dU", "host option -d"),
-        ("-dN", "host option -d"),
-        ("-o", "host option -o"),
-        ("-E", "host option -E"),
-        ("-###", "host option -###"),
-    ];
-    // -P drops the line markers from which the dependency rule is made.
-    const EXACT: &[(&str, &str)] = &[
-        ("-P", "host option -P"),
-        ("-v", "host option -v"),
-        ("-", "standard input"),
-    ];
-    PREFIXES
-        .iter()
-        .find(|(p, _)| option.starts_with(p))
-        .or_else(|| EXACT.iter().find(|(e, _)| option == *e))
-        .map(|(_, reason)| *reason)
 }
 
 #[cfg(test)]

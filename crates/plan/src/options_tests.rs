@@ -48,30 +48,3 @@ fn every_row_is_found_by_its_names_and_is_alone() {
         }
     }
 }
-
-#[test]
-fn host_options_that_leave_files() {
-    for option in [
-        "-fprofile-generate",
-        "--coverage",
-        "-gsplit-dwarf",
-        "-Wp,-MD,x.d",
-        "-P",
-        "-save-stats=cwd",
-        "-fproc-stat-report=x",
-    ] {
-        assert!(host_side_file(option).is_some(), "{option}");
-    }
-    for option in [
-        "-fPIC",
-        "-Wall",
-        "-O2",
-        "-g",
-        "-fopenmp",
-        "-Wa,--noexecstack",
-        "-Wl,-rpath,/x",
-        "-march=native",
-    ] {
-        assert!(host_side_file(option).is_none(), "{option}");
-    }
-}

@@ -3,7 +3,7 @@
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
-use warpcc_engine::process::is_executable;
+use warpcc_engine::search_path::is_executable;
 
 use crate::log::Log;
 

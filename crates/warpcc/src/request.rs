@@ -23,8 +23,8 @@ use std::path::{Path, PathBuf};
 use warpcc_cache::{Digest, Explaining, KeyParts, KeySink, KeyVariants, guards};
 use warpcc_engine::Terminal;
 use warpcc_engine::key::{HOST_VARIABLES, LANGUAGE_VARIABLES, key_variants};
-use warpcc_engine::process::find_program;
 use warpcc_engine::run_environment::{RunEnvironment, directory_as_called};
+use warpcc_engine::search_path::find_program;
 use warpcc_path_map::{BaseDirs, PathMap, WorkDir, discover};
 use warpcc_plan::{Invocation, Unsupported};
 

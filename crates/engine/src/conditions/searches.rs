@@ -6,9 +6,8 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
 use serde::{Deserialize, Serialize};
 
-use crate::process::is_executable;
 use crate::run_environment::RunEnvironment;
-use crate::search_path::FilesInPath;
+use crate::search_path::{FilesInPath, is_executable};
 
 /// The programs that were looked for, and what `PATH` had for them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -20,7 +20,7 @@ use crate::context::RunContext;
 use crate::locate::Located;
 use crate::prefix_map::PREFIX_MAPS;
 use crate::private_folder::replace;
-use crate::process;
+use crate::search_path;
 
 /// The path of one of a host compile's own files on the other machine.
 fn place(name: &str) -> String {
@@ -100,7 +100,7 @@ fn host_commands(
             compile.extend(compiler_words(rest, &place(SOURCE), &place(ASSEMBLY))?);
             let (name, rest) = assembler.split_first()?;
             let path = run.options.variable("PATH");
-            let found = process::find_program(name, path, run.options.directory)?;
+            let found = search_path::find_program(name, path, run.options.directory)?;
             let mut assemble = builder.add_program(&found)?;
             assemble.extend(assembler_words(rest, &place(ASSEMBLY), output)?);
             // The shell only starts them: the result does not depend on it.

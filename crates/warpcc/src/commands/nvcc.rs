@@ -4,7 +4,7 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use warpcc_engine::process::is_executable;
+use warpcc_engine::search_path::is_executable;
 
 use crate::config::Config;
 use crate::locate;

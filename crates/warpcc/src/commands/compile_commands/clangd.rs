@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::bail;
-use warpcc_engine::process::is_executable;
+use warpcc_engine::search_path::is_executable;
 
 use super::database::Entry;
 use super::translate::{Reading, Source};

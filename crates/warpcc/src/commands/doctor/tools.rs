@@ -9,7 +9,8 @@ use std::thread;
 use std::time::Duration;
 
 use warpcc_engine::Children;
-use warpcc_engine::process::{Ended, Hung, Order, find_program};
+use warpcc_engine::process::{Ended, Hung, Order};
+use warpcc_engine::search_path::find_program;
 use warpcc_plan::{Program, TaskGraph, Transcript};
 use warpcc_report::doctor::Finding;
 

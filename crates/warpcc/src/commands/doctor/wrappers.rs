@@ -5,7 +5,7 @@
 use std::path::{Path, PathBuf};
 
 use warpcc_engine::compiler_cache::find_compiler;
-use warpcc_engine::process::find_program;
+use warpcc_engine::search_path::find_program;
 use warpcc_report::doctor::Finding;
 
 use super::finding::{error_of, fine, note, warning};
