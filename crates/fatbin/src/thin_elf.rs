@@ -60,6 +60,23 @@ struct Packed {
     used: u64,
 }
 
+/// A section of containers in the old file.
+struct Place<'a> {
+    index: u64,
+    name: &'a str,
+    /// The whole section, in the file.
+    range: Range<u64>,
+    /// Where its first byte is loaded.
+    address: u64,
+}
+
+impl Place<'_> {
+    /// Where the byte at an offset of the file is loaded.
+    fn address(&self, offset: u64) -> u64 {
+        self.address.wrapping_add(offset - self.range.start)
+    }
+}
+
 /// Puts the containers into `file`.
 pub fn place(file: &[u8], containers: &[Rewritten]) -> Result<Placed, String> {
     let header = FileHeader64::<LittleEndian>::parse(file).map_err(|e| e.to_string())?;
@@ -147,7 +164,6 @@ fn pack(
         else {
             continue;
         };
-        let name = wanted.name();
         let Some((from, length)) = section.file_range(E) else {
             continue;
         };
@@ -166,48 +182,69 @@ fn pack(
         if mine.is_empty() {
             continue;
         }
-        let address = |offset: u64| section.sh_addr(E).wrapping_add(offset - from);
-        let starts: HashSet<u64> = mine.iter().map(|c| address(c.offset)).collect();
-        let addresses = section.sh_addr(E)..address(range.end);
-        let movable = pointers.filter(|p| p.are_all_at(addresses.clone(), &starts));
-        if movable.is_none() && mine.len() > 1 {
-            notes.push(format!(
-                "{name}: its containers keep their places, as not all that points at them is known"
-            ));
-        }
-        let mut cursor = from;
-        for container in mine {
-            let wrappers = movable.and_then(|p| p.at(address(container.offset)));
-            // Without a wrapper it is not known what points at it, so it is not moved.
-            let start = match wrappers {
-                Some(_) => cursor,
-                None => container.offset,
-            };
-            let end = start + container.bytes.len() as u64;
-            if start < cursor || end > range.end {
-                return Err(format!(
-                    "the containers of section {index} ({name}) overlap or do not fit into it; {ANEW}"
-                ));
-            }
-            // The bytes in between belonged to a container, of which the rest may still be there.
-            fill(bytes, cursor..start);
-            let place = bytes.get_mut(start as usize..end as usize);
-            place
-                .ok_or("a container lies outside of its section")?
-                .copy_from_slice(&container.bytes);
-            for place in wrappers.unwrap_or_default() {
-                put_u64(bytes, *place as usize, address(start));
-            }
-            cursor = end;
-        }
+        let here = Place {
+            index,
+            name: wanted.name(),
+            range: range.clone(),
+            address: section.sh_addr(E),
+        };
+        let used = pack_section(&here, &mine, pointers, bytes, notes)?;
         packed.push(Packed {
             header_at: header.e_shoff(E) + index * size,
             range,
-            used: cursor,
+            used,
         });
     }
     packed.sort_by_key(|p| p.range.start);
     Ok(packed)
+}
+
+/// Moves the containers of a section together, and corrects what points at them. Returns where the last one ends, in the
+/// file.
+fn pack_section(
+    here: &Place<'_>,
+    containers: &[&Rewritten],
+    pointers: Option<&Pointers>,
+    bytes: &mut [u8],
+    notes: &mut Vec<String>,
+) -> Result<u64, String> {
+    let Place {
+        index, name, range, ..
+    } = here;
+    let starts: HashSet<u64> = containers.iter().map(|c| here.address(c.offset)).collect();
+    let addresses = here.address..here.address(range.end);
+    let movable = pointers.filter(|p| p.are_all_at(addresses.clone(), &starts));
+    if movable.is_none() && containers.len() > 1 {
+        notes.push(format!(
+            "{name}: its containers keep their places, as not all that points at them is known"
+        ));
+    }
+    let mut cursor = range.start;
+    for container in containers {
+        let wrappers = movable.and_then(|p| p.at(here.address(container.offset)));
+        // Without a wrapper it is not known what points at it, so it is not moved.
+        let start = match wrappers {
+            Some(_) => cursor,
+            None => container.offset,
+        };
+        let end = start + container.bytes.len() as u64;
+        if start < cursor || end > range.end {
+            return Err(format!(
+                "the containers of section {index} ({name}) overlap or do not fit into it; {ANEW}"
+            ));
+        }
+        // The bytes in between belonged to a container, of which the rest may still be there.
+        fill(bytes, cursor..start);
+        let place = bytes.get_mut(start as usize..end as usize);
+        place
+            .ok_or("a container lies outside of its section")?
+            .copy_from_slice(&container.bytes);
+        for place in wrappers.unwrap_or_default() {
+            put_u64(bytes, *place as usize, here.address(start));
+        }
+        cursor = end;
+    }
+    Ok(cursor)
 }
 
 /// Whether nothing else lies where containers were put together: it would have been overwritten.

@@ -143,6 +143,13 @@ impl<'a> CacheLayers<'a> {
         }
     }
 
+    /// Whether a server is not asked: it failed during this call, or it has failed lately.
+    fn is_paused(&self, server: &Server) -> bool {
+        let breakers = &self.breakers;
+        server.off.load(Ordering::Relaxed)
+            || breakers.pause(&server.layer, Direction::Reading).is_some()
+    }
+
     /// Asks one server for one key. Returns `None` if the server is paused or fails.
     async fn ask(
         &self,
@@ -151,12 +158,7 @@ impl<'a> CacheLayers<'a> {
         wanted: Wanted<'_>,
         turn: &Mutex<()>,
     ) -> Option<Fetched> {
-        if server.off.load(Ordering::Relaxed)
-            || self
-                .breakers
-                .pause(&server.layer, Direction::Reading)
-                .is_some()
-        {
+        if self.is_paused(server) {
             return None;
         }
         let client = self.client(server, store)?;
@@ -186,33 +188,7 @@ impl<'a> CacheLayers<'a> {
                 {
                     self.note(std::slice::from_ref(server), wanted.level, wanted.key);
                 }
-                let id = server.layer.id();
-                let (what, bytes) = match fetched {
-                    Fetched::Stored(bytes) => ("hits", bytes),
-                    Fetched::Miss(bytes) => ("misses", bytes),
-                    Fetched::Refused(bytes) => {
-                        store.count(&[("remote.refused", 1)]);
-                        ("misses", bytes)
-                    }
-                    Fetched::OtherVersion(bytes) => {
-                        store.count(&[("remote.other_version", 1)]);
-                        ("misses", bytes)
-                    }
-                    Fetched::Rejected(why, bytes) => {
-                        let counter = why.counter();
-                        store.count(&[
-                            (&format!("remote.{counter}"), 1),
-                            (&format!("remote_server.{id}.{counter}"), 1),
-                        ]);
-                        ("misses", bytes)
-                    }
-                };
-                store.count(&[
-                    (&format!("remote.{what}"), 1),
-                    ("remote.bytes_down", bytes),
-                    (&format!("remote_server.{id}.{what}"), 1),
-                    (&format!("remote_server.{id}.bytes_down"), bytes),
-                ]);
+                count_answer(store, &server.layer, &fetched);
                 Some(fetched)
             }
             // An error of our own disk is no reason to pause a server.
@@ -252,6 +228,37 @@ impl<'a> CacheLayers<'a> {
     }
 }
 
+/// Counts what a server answered.
+fn count_answer(store: &DiskStore, layer: &Layer, fetched: &Fetched) {
+    let id = layer.id();
+    let (what, bytes) = match fetched {
+        Fetched::Stored(bytes) => ("hits", bytes),
+        Fetched::Miss(bytes) => ("misses", bytes),
+        Fetched::Refused(bytes) => {
+            store.count(&[("remote.refused", 1)]);
+            ("misses", bytes)
+        }
+        Fetched::OtherVersion(bytes) => {
+            store.count(&[("remote.other_version", 1)]);
+            ("misses", bytes)
+        }
+        Fetched::Rejected(why, bytes) => {
+            let counter = why.counter();
+            store.count(&[
+                (&format!("remote.{counter}"), 1),
+                (&format!("remote_server.{id}.{counter}"), 1),
+            ]);
+            ("misses", bytes)
+        }
+    };
+    store.count(&[
+        (&format!("remote.{what}"), 1),
+        ("remote.bytes_down", *bytes),
+        (&format!("remote_server.{id}.{what}"), 1),
+        (&format!("remote_server.{id}.bytes_down"), *bytes),
+    ]);
+}
+
 /// Counts what was at a server and was not understood.
 pub(crate) fn count_ignored(store: &DiskStore, backend: &impl Backend) {
     let ignored = backend.take_ignored();
@@ -262,15 +269,8 @@ pub(crate) fn count_ignored(store: &DiskStore, backend: &impl Backend) {
 
 impl Upstream for CacheLayers<'_> {
     fn fetch(&self, store: &DiskStore, wanted: &[Wanted<'_>]) -> bool {
-        let asks = |server: &Server| {
-            !server.off.load(Ordering::Relaxed)
-                && self
-                    .breakers
-                    .pause(&server.layer, Direction::Reading)
-                    .is_none()
-        };
         // Fetched results go into the store. If no server is to be asked, no runtime is started.
-        if store.options().readonly || !self.servers.iter().any(asks) {
+        if store.options().readonly || self.servers.iter().all(|server| self.is_paused(server)) {
             return false;
         }
         let Some(runtime) = self.runtime() else {

@@ -210,42 +210,12 @@ impl Cluster {
         if result.exit_code != 0 {
             return Ok(true);
         }
-        let odd = |what: &str| self.server.answered(format!("a result with {what}"));
-        if !result.output_symlinks.is_empty() || !result.output_directories.is_empty() {
-            return Err(odd("links or folders"));
-        }
-        let read = |digest: &Option<re::Digest>| match digest {
-            Some(digest) => from_wire(digest)
-                .map(Some)
-                .ok_or_else(|| odd("an invalid digest")),
-            None => Ok(None),
-        };
-        // Streams and small files in one call.
-        let mut wanted = Vec::new();
-        let streams = [
-            (&result.stdout_raw, read(&result.stdout_digest)?),
-            (&result.stderr_raw, read(&result.stderr_digest)?),
-        ];
-        for (raw, digest) in &streams {
-            wanted.extend(digest.filter(|_| raw.is_empty()));
-        }
-        let mut files = Vec::with_capacity(command.outputs.len());
-        for path in &command.outputs {
-            let file = result.output_files.iter().find(|file| file.path == *path);
-            let digest = match file {
-                Some(file) => Some(read(&file.digest)?.ok_or_else(|| odd("no digest"))?),
-                None => None,
-            };
-            wanted.extend(digest.filter(|digest| digest.size <= SMALL));
-            files.push(digest);
-        }
-        // It is checked before anything is fetched, because it says how much that is.
-        let all = wanted.iter().chain(files.iter().flatten());
-        let fits = |digest: &Digest| digest.size <= foreign::LARGEST_PART;
-        let said = streams.iter().filter_map(|(_, digest)| *digest);
-        if !all.into_iter().all(fits) || said.into_iter().any(|d| d.size > foreign::LARGEST_TEXT) {
-            return Err(odd("more bytes than are taken"));
-        }
+        let ResultBlobs {
+            streams,
+            files,
+            wanted,
+        } = blobs_of(command, result)
+            .map_err(|what| self.server.answered(format!("a result with {what}")))?;
         let blobs = self.server.read_small(&wanted).await?;
         let found = |digest: &Digest| {
             let at = wanted.iter().position(|wanted| wanted == digest)?;
@@ -300,6 +270,61 @@ impl Cluster {
         })?;
         Ok(true)
     }
+}
+
+/// The blobs that a result names.
+struct ResultBlobs<'r> {
+    /// Standard output and standard error: what is in the result itself, or the digest of a blob.
+    streams: [(&'r [u8], Option<Digest>); 2],
+    /// The command's outputs, in their order; `None` for one that was not written.
+    files: Vec<Option<Digest>>,
+    /// The streams and the small files, which are fetched in one call.
+    wanted: Vec<Digest>,
+}
+
+/// Reads a result, and checks how much there is to fetch. The error says what is odd about the result.
+fn blobs_of<'r>(
+    command: &Command,
+    result: &'r re::ActionResult,
+) -> Result<ResultBlobs<'r>, &'static str> {
+    if !result.output_symlinks.is_empty() || !result.output_directories.is_empty() {
+        return Err("links or folders");
+    }
+    let read = |digest: &Option<re::Digest>| match digest {
+        Some(digest) => from_wire(digest).map(Some).ok_or("an invalid digest"),
+        None => Ok(None),
+    };
+    // Streams and small files in one call.
+    let mut wanted = Vec::new();
+    let streams = [
+        (&result.stdout_raw[..], read(&result.stdout_digest)?),
+        (&result.stderr_raw[..], read(&result.stderr_digest)?),
+    ];
+    for (raw, digest) in &streams {
+        wanted.extend(digest.filter(|_| raw.is_empty()));
+    }
+    let mut files = Vec::with_capacity(command.outputs.len());
+    for path in &command.outputs {
+        let file = result.output_files.iter().find(|file| file.path == *path);
+        let digest = match file {
+            Some(file) => Some(read(&file.digest)?.ok_or("no digest")?),
+            None => None,
+        };
+        wanted.extend(digest.filter(|digest| digest.size <= SMALL));
+        files.push(digest);
+    }
+    // It is checked before anything is fetched, because it says how much that is.
+    let all = wanted.iter().chain(files.iter().flatten());
+    let fits = |digest: &Digest| digest.size <= foreign::LARGEST_PART;
+    let said = streams.iter().filter_map(|(_, digest)| *digest);
+    if !all.into_iter().all(fits) || said.into_iter().any(|d| d.size > foreign::LARGEST_TEXT) {
+        return Err("more bytes than are taken");
+    }
+    Ok(ResultBlobs {
+        streams,
+        files,
+        wanted,
+    })
 }
 
 /// Comes back when `cancelled`.

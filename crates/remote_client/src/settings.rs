@@ -98,10 +98,39 @@ const SCHEMES: [(&str, Scheme); 16] = [
     ("fs", Scheme::Object("fs")),
 ];
 
+/// What is wrong with a name that [`Layer::set`] does not know.
+const UNKNOWN_NAME: &str = "is not a setting of a shared cache (the settings are read_only, timeout, connect_timeout, \
+     retry_after, ca, client_cert, client_key, token_file, token_variable, header_file:NAME, credential_helper, \
+     trusted_keys, signing_key_file, signing_key_variable, signing_key_command, untrusted)";
+
+fn parse_seconds(value: &str) -> Result<Duration, &'static str> {
+    let seconds = value.parse::<f64>().ok();
+    seconds
+        .filter(|seconds| (0.01..=3600.0).contains(seconds))
+        .map(Duration::from_secs_f64)
+        .ok_or("is not a number of seconds (0.01 to 3600)")
+}
+
+fn parse_path(value: &str) -> Result<PathBuf, &'static str> {
+    match value {
+        "" | "true" => Err("is not a path"),
+        path => Ok(path.into()),
+    }
+}
+
+fn parse_flag(value: &str) -> Result<bool, &'static str> {
+    match value {
+        "true" | "1" | "yes" => Ok(true),
+        "false" | "0" | "no" => Ok(false),
+        _ => Err("must be true or false"),
+    }
+}
+
 impl Layer {
     /// Reads `url|name=value|…`. `variable` gives an environment variable's value.
     ///
-    /// # Errors The URL is invalid, the kind of server or a name is unknown, or a value is invalid.
+    /// # Errors
+    /// The URL is invalid, the kind of server or a name is unknown, or a value is invalid.
     pub fn parse(
         text: &str,
         variable: &dyn Fn(&str) -> Option<String>,
@@ -170,7 +199,7 @@ impl Layer {
         self.scheme() == Some(Scheme::Github)
     }
 
-    /// Sets one thing by its name in the settings file.
+    /// Sets the setting that has this name in the settings file.
     ///
     /// # Errors
     /// The name is unknown, or the value not one of its values.
@@ -187,24 +216,9 @@ impl Layer {
             at: at.clone(),
             problem,
         };
-        let seconds = || {
-            let value = value
-                .parse::<f64>()
-                .ok()
-                .filter(|s| (0.01..=3600.0).contains(s));
-            value
-                .map(Duration::from_secs_f64)
-                .ok_or_else(|| refuse("is not a number of seconds (0.01 to 3600)"))
-        };
-        let path = || match value {
-            "" | "true" => Err(refuse("is not a path")),
-            path => Ok(PathBuf::from(path)),
-        };
-        let flag = || match value {
-            "true" | "1" | "yes" => Ok(true),
-            "false" | "0" | "no" => Ok(false),
-            _ => Err(refuse("must be true or false")),
-        };
+        let seconds = || parse_seconds(value).map_err(refuse);
+        let path = || parse_path(value).map_err(refuse);
+        let flag = || parse_flag(value).map_err(refuse);
         match name.as_str() {
             "read_only" | "readonly" => {
                 self.access = match flag()? {
@@ -244,14 +258,7 @@ impl Layer {
                     let header = header.replace('_', "-");
                     self.auth.headers.push((header, Origin::File(path()?)));
                 }
-                None => {
-                    return Err(refuse(
-                        "is not a setting of a shared cache (the settings are read_only, timeout, connect_timeout, retry_after, \
-                         ca, client_cert, client_key, token_file, token_variable, header_file:NAME, \
-                         credential_helper, trusted_keys, signing_key_file, signing_key_variable, signing_key_command, \
-                         untrusted)",
-                    ));
-                }
+                None => return Err(refuse(UNKNOWN_NAME)),
             },
         }
         Ok(())

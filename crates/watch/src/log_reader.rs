@@ -149,36 +149,10 @@ impl<'k> Reader<'k> {
                 image.makes.insert(absolute(path));
             }
             Event::Leads(way, from, to) => self.led(way, absolute(from), to),
-            Event::Variable(name) => {
-                let program = image.program.clone();
-                let names = self.observed.variables.entry(program).or_default();
-                names.insert(name.to_owned());
-            }
-            Event::HasEnviron => {
-                self.observed.have_environ.insert(image.program.clone());
-            }
-            Event::AskedDirectory => {
-                let program = image.program.clone();
-                self.observed.asked_directory.insert(program);
-            }
             Event::MayExecute(path) => {
                 if !image.known {
                     self.observed.executable.insert(absolute(path));
                 }
-            }
-            Event::AskedLimit(number) => {
-                if !image.known {
-                    self.observed.limits.insert(number);
-                }
-            }
-            Event::AskedTime => self.observed.asked_time |= image.known,
-            Event::ReadInput => {
-                let program = image.program.clone();
-                self.observed.read_input.get_or_insert(program);
-            }
-            Event::FoundNoRoom => {
-                let program = image.program.clone();
-                self.observed.no_room.get_or_insert(program);
             }
             Event::UnknownIfStranger(text) => {
                 let (known, program) = (image.known, image.program.clone());
@@ -198,6 +172,32 @@ impl<'k> Reader<'k> {
                 let program = image.program.clone();
                 self.untracked(|| unknown(&program, text));
             }
+            event => self.note_request(owner, event),
+        }
+    }
+
+    /// Handles a request that names no file.
+    fn note_request(&mut self, owner: u32, event: Event<'_>) {
+        let Some(image) = self.images.get(&owner) else {
+            return;
+        };
+        let program = || image.program.clone();
+        let observed = &mut self.observed;
+        match event {
+            Event::Variable(name) => {
+                let names = observed.variables.entry(program()).or_default();
+                names.insert(name.to_owned());
+            }
+            Event::HasEnviron => _ = observed.have_environ.insert(program()),
+            Event::AskedDirectory => _ = observed.asked_directory.insert(program()),
+            Event::AskedLimit(number) => {
+                if !image.known {
+                    observed.limits.insert(number);
+                }
+            }
+            Event::AskedTime => observed.asked_time |= image.known,
+            Event::ReadInput => _ = observed.read_input.get_or_insert_with(program),
+            Event::FoundNoRoom => _ = observed.no_room.get_or_insert_with(program),
             event => self.start_another(owner, event),
         }
     }

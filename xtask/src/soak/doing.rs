@@ -22,12 +22,7 @@ impl Space {
         _ = self.try_change(step.verb(), &words);
     }
 
-    #[expect(clippy::too_many_lines, reason = "a table of verbs")]
     fn try_change(&self, verb: &str, words: &[&str]) -> io::Result<()> {
-        let text = |lines: &[&str]| {
-            let filled = lines.iter().map(|line| self.fill(line) + "\n");
-            filled.collect::<String>()
-        };
         // A process that opens a pipe for writing waits for a reader.
         let is_pipe = |path: PathBuf| {
             path.metadata()
@@ -38,6 +33,18 @@ impl Space {
         {
             return Ok(());
         }
+        match (verb, words) {
+            ("run", [program, args @ ..]) => self.run_program(program, args),
+            _ => self.change_content(verb, words),
+        }
+    }
+
+    /// The verbs that change what is in a file.
+    fn change_content(&self, verb: &str, words: &[&str]) -> io::Result<()> {
+        let text = |lines: &[&str]| {
+            let filled = lines.iter().map(|line| self.fill(line) + "\n");
+            filled.collect::<String>()
+        };
         match (verb, words) {
             ("write", [path, lines @ ..]) => write(&self.path(path), &text(lines)),
             ("script", [path, lines @ ..]) => {
@@ -61,6 +68,17 @@ impl Space {
                 let moment = moment.unwrap_or_else(SystemTime::now);
                 file.set_times(FileTimes::new().set_modified(moment))
             }
+            ("copy", [from, to]) => fs::copy(self.path(from), self.path(to)).map(drop),
+            ("thin", [path, members @ ..]) => {
+                write(&self.path(path), &format!("!<thin>\n{}", text(members)))
+            }
+            _ => self.change_names(verb, words),
+        }
+    }
+
+    /// The verbs that change which files there are, and who may use them.
+    fn change_names(&self, verb: &str, words: &[&str]) -> io::Result<()> {
+        match (verb, words) {
             ("delete", [path]) => {
                 tree::remove(&self.path(path));
                 Ok(())
@@ -87,23 +105,6 @@ impl Space {
                 let done = fs::rename(&b, &a);
                 fs::rename(aside, if done.is_ok() { b } else { a })
             }
-            ("copy", [from, to]) => fs::copy(self.path(from), self.path(to)).map(drop),
-            ("thin", [path, members @ ..]) => {
-                write(&self.path(path), &format!("!<thin>\n{}", text(members)))
-            }
-            ("run", [program, args @ ..]) => {
-                let mut command = Command::new(self.fill(program));
-                command.args(args.iter().map(|w| self.fill(w)));
-                command
-                    .current_dir(self.root.join("w"))
-                    .stdin(Stdio::null());
-                command.stdout(Stdio::null()).stderr(Stdio::null());
-                let started = {
-                    let _quiet = no_file_open();
-                    command.spawn()
-                };
-                started?.wait().map(drop)
-            }
             ("pipe", [path, _]) => {
                 let path = self.path(path);
                 make_room(&path)?;
@@ -121,6 +122,20 @@ impl Space {
             }
             _ => self.change_tools(verb, words),
         }
+    }
+
+    fn run_program(&self, program: &str, args: &[&str]) -> io::Result<()> {
+        let mut command = Command::new(self.fill(program));
+        command.args(args.iter().map(|word| self.fill(word)));
+        command
+            .current_dir(self.root.join("w"))
+            .stdin(Stdio::null());
+        command.stdout(Stdio::null()).stderr(Stdio::null());
+        let started = {
+            let _quiet = no_file_open();
+            command.spawn()
+        };
+        started?.wait().map(drop)
     }
 
     fn change_tools(&self, verb: &str, words: &[&str]) -> io::Result<()> {
