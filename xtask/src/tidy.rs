@@ -13,6 +13,7 @@ mod launcher;
 mod markdown;
 mod orphans;
 mod rules;
+mod tables;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -33,6 +34,7 @@ const RULES: &[Rule] = &[
     rules::environment_has_one_reader,
     rules::is_small,
     rules::is_ours,
+    tables::long_functions_are_tables,
     direction::points_down,
     direction::calls_use_no_command,
     direction::files_stay_in_their_crate,

@@ -4,7 +4,7 @@
 //! `cargo run --release -p warpcc-cache --example hit_cost`
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
 use warpcc_cache::{
@@ -23,21 +23,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     result
 }
 
-#[expect(clippy::too_many_lines, reason = "one measurement after the other")]
-fn measure(folder: &std::path::Path) -> Result<(), Box<dyn std::error::Error>> {
-    let headers: Vec<PathBuf> = (0..FILES)
-        .map(|i| {
-            let directory = format!(
-                "include/targets/x86_64-linux/include/thrust/detail/d{}",
-                i % DIRECTORIES
-            );
-            folder.join(directory).join(format!("some_header_{i}.h"))
-        })
-        .collect();
-    for (i, path) in headers.iter().enumerate() {
-        fs::create_dir_all(path.parent().unwrap_or(folder))?;
-        fs::write(path, vec![b'a' + (i % 26) as u8; BYTES / FILES])?;
-    }
+fn measure(folder: &Path) -> Result<(), Box<dyn std::error::Error>> {
+    let headers = write_headers(folder)?;
     std::thread::sleep(Duration::from_millis(100));
 
     let build = || {
@@ -106,22 +93,40 @@ fn measure(folder: &std::path::Path) -> Result<(), Box<dyn std::error::Error>> {
         ("place a 1 MiB output", placing),
         ("count", counting),
     ];
-    let mut report = format!(
-        "{FILES} files, {} directories, record of {length} bytes\n",
-        manifest.directory_count()
-    );
-    for (what, (least, median)) in rows {
+    print(&rows, manifest.directory_count(), length);
+    Ok(())
+}
+
+/// Writes the headers, and returns their paths.
+fn write_headers(folder: &Path) -> std::io::Result<Vec<PathBuf>> {
+    let headers: Vec<PathBuf> = (0..FILES)
+        .map(|i| {
+            let directory = format!(
+                "include/targets/x86_64-linux/include/thrust/detail/d{}",
+                i % DIRECTORIES
+            );
+            folder.join(directory).join(format!("some_header_{i}.h"))
+        })
+        .collect();
+    for (i, path) in headers.iter().enumerate() {
+        fs::create_dir_all(path.parent().unwrap_or(folder))?;
+        fs::write(path, vec![b'a' + (i % 26) as u8; BYTES / FILES])?;
+    }
+    Ok(headers)
+}
+
+#[expect(clippy::print_stdout, reason = "an example's report")]
+fn print(rows: &[(&str, (Duration, Duration))], directories: usize, length: u64) {
+    let mut report =
+        format!("{FILES} files, {directories} directories, record of {length} bytes\n");
+    for &(what, (least, median)) in rows {
         report += &format!(
             "{what:32} {:>9.3} ms  (least {:.3})\n",
             millis(median),
             millis(least)
         );
     }
-    #[expect(clippy::print_stdout, reason = "an example's report")]
-    {
-        print!("{report}");
-    }
-    Ok(())
+    print!("{report}");
 }
 
 fn millis(duration: Duration) -> f64 {

@@ -57,41 +57,58 @@ fn worst(sorted: &[f64]) -> f64 {
     sorted[sorted.len() - 1]
 }
 
-#[test]
-#[expect(clippy::too_many_lines, reason = "one visit of a page")]
-fn a_large_build_is_drawn_and_stays_quick() {
-    let mut browser = Browser::start(1280, 800);
-    browser.open(&page_of(build(&large())));
-    let tasks = browser.text("#matched");
-    assert!(tasks.ends_with("of 2,000 calls"), "{tasks}");
-    assert_eq!(browser.text("h1"), "ninja -j64 (sample data)");
-    assert_eq!(
-        browser
-            .text("#card-archs tbody tr:first-child td:first-child")
-            .get(..3),
-        Some("sm_")
-    );
+/// Where the drawing of the slots is on the screen.
+struct Slots {
+    left: f64,
+    top: f64,
+    width: f64,
+    height: f64,
+}
 
-    // The mouse over the slots shows a task.
-    let lanes = browser.evaluate(
-        "(() => { const box = document.getElementById('timeline').getBoundingClientRect(); return [box.left, box.top, box.width, box.height] })()",
-    );
-    let at = |share: f64, of: usize| {
-        let value = |index: usize| lanes[index].as_f64().expect("a number");
-        value(of) + value(of + 2) * share
-    };
-    let middle = (at(0.5, 0), at(0.45, 1));
-    browser.mouse("mouseMoved", middle.0, middle.1);
-    browser.until("!document.getElementById('tip').hidden");
-    let tip = browser.text("#tip");
-    assert!(tip.contains(".cu") && tip.contains("peak memory"), "{tip}");
+impl Slots {
+    fn find(browser: &mut Browser) -> Self {
+        let found = browser.evaluate(
+            "(() => { const box = document.getElementById('timeline').getBoundingClientRect(); return [box.left, box.top, box.width, box.height] })()",
+        );
+        let [left, top, width, height] =
+            [0, 1, 2, 3].map(|index| found[index].as_f64().expect("a number"));
+        Self {
+            left,
+            top,
+            width,
+            height,
+        }
+    }
 
-    // Each key narrows the rows.
+    /// Moves the mouse to a place in the drawing, given in shares of its size.
+    fn point_at(&self, browser: &mut Browser, (across, down): (f64, f64)) {
+        let (x, y) = (
+            self.left + self.width * across,
+            self.top + self.height * down,
+        );
+        browser.mouse("mouseMoved", x, y);
+    }
+}
+
+/// Types a query, as from the start of the page.
+fn search(browser: &mut Browser, query: &str) {
     browser.key("/");
-    for key in "bwd_hdim64 ptxas".chars() {
+    for key in query.chars() {
         browser.key(&key.to_string());
     }
     browser.frames(4);
+}
+
+fn the_mouse_shows_a_task(browser: &mut Browser, slots: &Slots) {
+    slots.point_at(browser, (0.5, 0.45));
+    browser.until("!document.getElementById('tip').hidden");
+    let tip = browser.text("#tip");
+    assert!(tip.contains(".cu") && tip.contains("peak memory"), "{tip}");
+}
+
+fn each_key_narrows_the_rows(browser: &mut Browser) {
+    let all = browser.text("#matched");
+    search(browser, "bwd_hdim64 ptxas");
     assert!(
         browser.text("#matched").contains(" of "),
         "{}",
@@ -112,9 +129,11 @@ fn a_large_build_is_drawn_and_stays_quick() {
     browser.key("Escape");
     browser.until("document.getElementById('query').value === ''");
     browser.frames(4);
-    assert_eq!(browser.text("#matched"), tasks);
+    assert_eq!(browser.text("#matched"), all);
+}
 
-    // A tool's button does the same, and tells its state.
+/// A tool's button does the same as a key, and tells its state.
+fn a_button_filters_by_tool(browser: &mut Browser) {
     browser.evaluate(
         "[...document.querySelectorAll('.chip')].find(chip => chip.innerText === 'cicc').click()",
     );
@@ -132,8 +151,9 @@ fn a_large_build_is_drawn_and_stays_quick() {
         1
     );
     browser.evaluate("document.querySelector('.chip[aria-pressed=true]').click()");
+}
 
-    // The keyboard alone finds a task and keeps it.
+fn the_keyboard_alone_finds_a_task(browser: &mut Browser) {
     browser.evaluate("document.getElementById('timeline').focus()");
     browser.key("n");
     browser.until("!document.getElementById('detail').hidden");
@@ -143,9 +163,11 @@ fn a_large_build_is_drawn_and_stays_quick() {
         browser.text("#detail")
     );
     browser.key("Escape");
+}
 
-    // Zoomed in and out, and dragged: as many frames as a person sees in two seconds.
-    browser.evaluate("performance.clearMeasures()");
+/// Zooms in and out, and drags: as many frames as a person sees in two seconds. Gives the times of drawing what the script
+/// of a frame has asked for, sorted, in ms.
+fn zoom_and_drag(browser: &mut Browser) -> Vec<f64> {
     let raster = browser.evaluate(
         "(async () => {
             const canvas = document.getElementById('timeline'), box = canvas.getBoundingClientRect();
@@ -162,27 +184,43 @@ fn a_large_build_is_drawn_and_stays_quick() {
             return times.sort((a, b) => a - b);
         })()",
     );
-    let raster: Vec<f64> = raster
-        .as_array()
-        .expect("times")
-        .iter()
-        .filter_map(|one| one.as_f64())
-        .collect();
     // The browser advises against reading pixels often, which only this test does.
     browser
         .complaints
         .retain(|complaint| !complaint.contains("willReadFrequently"));
+    let raster = raster.as_array().expect("times").iter();
+    raster.filter_map(|one| one.as_f64()).collect()
+}
+
+#[test]
+fn a_large_build_is_drawn_and_stays_quick() {
+    let mut browser = Browser::start(1280, 800);
+    browser.open(&page_of(build(&large())));
+    let tasks = browser.text("#matched");
+    assert!(tasks.ends_with("of 2,000 calls"), "{tasks}");
+    assert_eq!(browser.text("h1"), "ninja -j64 (sample data)");
+    assert_eq!(
+        browser
+            .text("#card-archs tbody tr:first-child td:first-child")
+            .get(..3),
+        Some("sm_")
+    );
+
+    let slots = Slots::find(&mut browser);
+    the_mouse_shows_a_task(&mut browser, &slots);
+    each_key_narrows_the_rows(&mut browser);
+    a_button_filters_by_tool(&mut browser);
+    the_keyboard_alone_finds_a_task(&mut browser);
+
+    browser.evaluate("performance.clearMeasures()");
+    let raster = zoom_and_drag(&mut browser);
     let frames = measured(&mut browser, "frame");
     browser.evaluate("performance.clearMeasures()");
-    browser.key("/");
-    for key in "attention sm_90 fwd".chars() {
-        browser.key(&key.to_string());
-    }
-    browser.frames(4);
+    search(&mut browser, "attention sm_90 fwd");
     let filters = measured(&mut browser, "filter");
     let tables = measured(&mut browser, "tables");
-    for share in 0..40 {
-        browser.mouse("mouseMoved", at(0.1 + f64::from(share) * 0.02, 0), middle.1);
+    for step in 0..40 {
+        slots.point_at(&mut browser, (0.1 + f64::from(step) * 0.02, 0.45));
     }
     let hovers = measured(&mut browser, "hover");
     println!("{tasks}");

@@ -1,6 +1,8 @@
 //! Tests each mode of nvcc: the explanation agrees with the results of other programs for the same files.
 
-use warpcc_explain::{CommandOutcome, Explanation, FileState, Role};
+use std::path::Path;
+
+use warpcc_explain::{CommandOutcome, Explanation, FileExplanation, FileState, Role};
 
 use super::space::{TestSpace, Toolkit};
 use super::{
@@ -30,6 +32,30 @@ fn demand_whole(explanation: &Explanation) {
             assert!(!file.blocks.is_empty(), "{}", file.name);
         }
     }
+}
+
+/// The images are packed, wrapped into C, and registered by the object.
+fn fat_binary_is_in_the_object(told: &Explanation) {
+    let images = table(file(told, "case.fatbin"), "Images");
+    assert_eq!(column(images, "target"), ["sm_80", "sm_90", "compute_90"]);
+    let c_form = file(told, "case.fatbin.c");
+    assert_eq!(fact(c_form, "magic"), "0x466243b1");
+    assert!(fact(c_form, "version").starts_with("1:"));
+    assert_eq!(fact(c_form, "pointer to the fat binary"), "fatbinData");
+
+    let object = file(told, "out.o");
+    assert_eq!(object.role, Role::Output);
+    let wrappers = table(object, "Wrappers");
+    assert_eq!(column(wrappers, "magic"), ["0x466243b1"]);
+    assert_eq!(column(wrappers, "fat binary"), ["fatbinData"]);
+    assert_eq!(
+        column(table(object, "What runs before main"), "function"),
+        ["__sti____cudaRegisterAll()"]
+    );
+    // The id is named after a symbol that exists.
+    assert!(words(object).contains("_Z5scalePff"), "{}", words(object));
+    let sections = column(table(object, "Sections"), "section");
+    assert!(sections.contains(&".nv_fatbin") && sections.contains(&".nvFatBinSegment"));
 }
 
 #[test]
@@ -101,31 +127,63 @@ fn one_file_for_two_architectures_agrees_with_its_files() {
             );
         }
 
-        let images = table(file(&told, "case.fatbin"), "Images");
-        assert_eq!(column(images, "target"), ["sm_80", "sm_90", "compute_90"]);
-        let c_form = file(&told, "case.fatbin.c");
-        assert_eq!(fact(c_form, "magic"), "0x466243b1");
-        assert!(fact(c_form, "version").starts_with("1:"));
-        assert_eq!(fact(c_form, "pointer to the fat binary"), "fatbinData");
-
-        let object = file(&told, "out.o");
-        assert_eq!(object.role, Role::Output);
-        let wrappers = table(object, "Wrappers");
-        assert_eq!(column(wrappers, "magic"), ["0x466243b1"]);
-        assert_eq!(column(wrappers, "fat binary"), ["fatbinData"]);
-        assert_eq!(
-            column(table(object, "What runs before main"), "function"),
-            ["__sti____cudaRegisterAll()"]
-        );
-        // The id is named after a symbol that exists.
-        assert!(words(object).contains("_Z5scalePff"), "{}", words(object));
-        let sections = column(table(object, "Sections"), "section");
-        assert!(sections.contains(&".nv_fatbin") && sections.contains(&".nvFatBinSegment"));
+        fat_binary_is_in_the_object(&told);
     }
 }
 
+/// The kernels and registers of the linked device code are those that cuobjdump finds.
+fn linked_cubins_agree_with_cuobjdump(told: &Explanation, kept: &Path) {
+    for (cubin, arch) in [
+        ("prog_dlink.compute_80.cubin", "sm_80"),
+        ("prog_dlink.compute_90.cubin", "sm_90"),
+    ] {
+        let explanation = file(told, cubin);
+        assert_eq!(fact(explanation, "architecture"), arch);
+        assert_eq!(fact(explanation, "state"), "ready to be loaded");
+        let functions = table(explanation, "Kernels");
+        // cuobjdump prints 0 for functions that are no kernels, from sm_90 on.
+        let known = oracle::registers(&kept.join(cubin));
+        let known: Vec<_> = known
+            .into_iter()
+            .filter(|(_, number)| number != "0")
+            .collect();
+        assert!(
+            known.iter().any(|(name, _)| name == "_Z1kIfEvPT_"),
+            "{known:?}"
+        );
+        for (function, registers) in known {
+            let at = column(functions, "symbol")
+                .iter()
+                .position(|s| *s == function);
+            let at = at.unwrap_or_else(|| panic!("{function} is not told of"));
+            assert_eq!(column(functions, "registers")[at], registers);
+        }
+    }
+}
+
+/// The constructors are those that the program has, in the order in which they run.
+fn constructors_are_in_order(space: &TestSpace, program: &FileExplanation) {
+    let order = table(program, "What runs before main");
+    let expected = oracle::constructors(&space.work().join("prog"));
+    let told_order: Vec<String> = column(order, "function")
+        .iter()
+        .map(|name| name.trim_end_matches("()").to_owned())
+        .collect();
+    let known: Vec<&String> = expected
+        .iter()
+        .filter(|name| name.contains("cudaRegister"))
+        .collect();
+    assert_eq!(known.len(), 2, "{expected:?}");
+    assert_eq!(told_order.len(), expected.len());
+    for (told, expected) in told_order.iter().zip(&expected) {
+        assert!(expected.contains(told.as_str()), "{told} is {expected}");
+    }
+    let sources = column(order, "of");
+    let at = |name: &str| sources.iter().position(|source| source.starts_with(name));
+    assert!(at("a.compute_90") < at("b.compute_90"), "{sources:?}");
+}
+
 #[test]
-#[expect(clippy::too_many_lines, reason = "one build, looked at step by step")]
 fn a_program_of_relocatable_code_is_linked_twice() {
     for toolkit in Toolkit::all() {
         let space = TestSpace::with_toolkit("explain-rdc", toolkit);
@@ -158,32 +216,7 @@ fn a_program_of_relocatable_code_is_linked_twice() {
         );
         let linked = column(table(names, "Objects"), "module id");
         assert_eq!(linked, ids.each_ref().map(|id| id.trim_end()));
-        for (cubin, arch) in [
-            ("prog_dlink.compute_80.cubin", "sm_80"),
-            ("prog_dlink.compute_90.cubin", "sm_90"),
-        ] {
-            let explanation = file(&told, cubin);
-            assert_eq!(fact(explanation, "architecture"), arch);
-            assert_eq!(fact(explanation, "state"), "ready to be loaded");
-            let functions = table(explanation, "Kernels");
-            // cuobjdump prints 0 for functions that are no kernels, from sm_90 on.
-            let known = oracle::registers(&kept.join(cubin));
-            let known: Vec<_> = known
-                .into_iter()
-                .filter(|(_, number)| number != "0")
-                .collect();
-            assert!(
-                known.iter().any(|(name, _)| name == "_Z1kIfEvPT_"),
-                "{known:?}"
-            );
-            for (function, registers) in known {
-                let at = column(functions, "symbol")
-                    .iter()
-                    .position(|s| *s == function);
-                let at = at.unwrap_or_else(|| panic!("{function} is not told of"));
-                assert_eq!(column(functions, "registers")[at], registers);
-            }
-        }
+        linked_cubins_agree_with_cuobjdump(&told, &kept);
         let c_form = file(&told, "prog_dlink.fatbin.c");
         assert!(fact(c_form, "version").starts_with("2:"));
 
@@ -197,24 +230,7 @@ fn a_program_of_relocatable_code_is_linked_twice() {
                 "{symbols:?}"
             );
         }
-        let order = table(program, "What runs before main");
-        let expected = oracle::constructors(&space.work().join("prog"));
-        let told_order: Vec<String> = column(order, "function")
-            .iter()
-            .map(|name| name.trim_end_matches("()").to_owned())
-            .collect();
-        let known: Vec<&String> = expected
-            .iter()
-            .filter(|name| name.contains("cudaRegister"))
-            .collect();
-        assert_eq!(known.len(), 2, "{expected:?}");
-        assert_eq!(told_order.len(), expected.len());
-        for (told, expected) in told_order.iter().zip(&expected) {
-            assert!(expected.contains(told.as_str()), "{told} is {expected}");
-        }
-        let sources = column(order, "of");
-        let at = |name: &str| sources.iter().position(|source| source.starts_with(name));
-        assert!(at("a.compute_90") < at("b.compute_90"), "{sources:?}");
+        constructors_are_in_order(&space, program);
     }
 }
 
