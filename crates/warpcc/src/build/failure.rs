@@ -8,7 +8,8 @@ use warpcc_plan::{Arg, Invocation, Step, TaskGraph, Tool, Unsupported};
 use crate::fetched_results::{FETCHED_RESULT_FAILS, FetchedResults};
 use crate::threads;
 
-/// A tool of a failing build writes or looks for a file next to its output. It says nothing about the next build of the call, in which the error may be gone.
+/// A tool of a failing build writes or looks for a file next to its output. The next build of the call may have no error, so
+/// it may not do that.
 pub(super) const WITH_SIDE_FILES: &str = "a failing step uses files next to its output";
 
 /// nvcc may then print the messages of more than one failed command. Which ones depends on timing, except where [`threads`]

@@ -114,6 +114,22 @@ const TABLE: &[(&str, &str)] = &[
         "name the compiler with -ccbin, or leave the setting out",
     ),
     (
+        crate::build::USES_SIDE_FILES,
+        "nothing: warpcc remembers such a call for a day, and does not build it twice",
+    ),
+    (
+        "an input is not a regular file",
+        "nothing: a pipe or a device can be read only once",
+    ),
+    (
+        "an intermediate file outside the private folder",
+        "leave --objdir-as-tempdir out",
+    ),
+    (
+        crate::fetched_results::FETCHED_RESULT_FAILS,
+        "nothing: warpcc has removed the results that it had fetched for this call",
+    ),
+    (
         "the working directory is gone",
         "change to a folder that exists",
     ),
@@ -198,6 +214,27 @@ mod tests {
             assert!(advice_not_kept(&format!("a/b.h {reason} today")).is_some());
         }
         assert_eq!(advice_not_kept("something else"), None);
+    }
+
+    #[test]
+    fn only_what_is_to_be_reported_has_no_advice() {
+        let page = include_str!("../../../../docs/troubleshooting.md");
+        let (_, section) = page.split_once("## Bypassed calls").expect("a section");
+        let (section, _) = section.split_once("\n## ").expect("its end");
+        let rows = section.lines().filter(|line| line.starts_with("| `"));
+        let mut count = 0;
+        for row in rows {
+            let cells: Vec<&str> = row.trim_matches(['|', ' ']).split(" | ").collect();
+            let [reasons, _, what] = cells[..] else {
+                panic!("three cells: {row}");
+            };
+            for reason in reasons.split('`').skip(1).step_by(2) {
+                let is_reported = what.starts_with("please report it");
+                assert_eq!(advice(reason) == REPORT, is_reported, "{reason}");
+                count += 1;
+            }
+        }
+        assert!(count > TABLE.len(), "{count}");
     }
 
     #[test]
