@@ -37,6 +37,7 @@ mod thin;
 mod thin_archive;
 mod thin_elf;
 mod thin_pointers;
+mod thin_sections;
 mod thin_segments;
 mod thin_wheel;
 mod toolkit;

@@ -13,6 +13,7 @@ mod frame;
 pub mod layer_policy;
 pub mod ping;
 pub mod protocol;
+mod redaction;
 pub mod remote_program;
 pub mod sent;
 pub mod settings;
