@@ -5,8 +5,8 @@ use std::path::Path;
 use std::time::{Duration, SystemTime};
 
 use warpcc_cache::{
-    Digest, InputManifest, InputManifestBuilder, Level, Lookup, LookupMiss, Outcome, ProducedFile,
-    StoreError, WorkDir, decode_record,
+    Digest, DiskStore, InputManifest, InputManifestBuilder, Level, Lookup, LookupMiss, Outcome,
+    ProducedFile, StoreError, WorkDir, decode_record,
 };
 use warpcc_path_map::PathMap;
 
@@ -33,15 +33,20 @@ pub fn manifest(base: &Path, names: &[&str]) -> InputManifest {
     builder.finish().expect("settled")
 }
 
+/// Writes `text` to `a.cu`, and stores a result that was made from it under the key `k`.
+fn store_text(store: &DiskStore, base: &Path, text: &str) {
+    fs::write(base.join("a.cu"), text).expect("write");
+    let seen = manifest(base, &["a.cu"]);
+    store
+        .store(Level::Direct, &key("k"), &seen, &outcome(text))
+        .expect("store");
+}
+
 #[test]
 fn a_stored_result_is_found_while_its_manifest_holds() {
     let (folder, store) = store();
     let base = folder.path();
-    fs::write(base.join("a.cu"), "one").expect("write");
-    let seen = manifest(base, &["a.cu"]);
-    store
-        .store(Level::Direct, &key("k"), &seen, &outcome("one"))
-        .expect("store");
+    store_text(&store, base, "one");
     let look = || store.look_up(Level::Direct, &key("k"), base);
     assert!(matches!(look(), Lookup::Hit(found, _) if found == outcome("one")));
     assert!(matches!(
@@ -54,10 +59,7 @@ fn a_stored_result_is_found_while_its_manifest_holds() {
         Lookup::Miss(LookupMiss::Differs(what)) => assert_eq!(what[0].path(), Path::new("a.cu")),
         other => panic!("{other:?}"),
     }
-    let seen = manifest(base, &["a.cu"]);
-    store
-        .store(Level::Direct, &key("k"), &seen, &outcome("two"))
-        .expect("store");
+    store_text(&store, base, "two");
     assert!(matches!(look(), Lookup::Hit(found, _) if found == outcome("two")));
     // Back on the old branch: found again, and moved to the front with its new signature.
     fs::write(base.join("a.cu"), "one").expect("write");
@@ -149,11 +151,7 @@ fn a_key_keeps_the_latest_few_results() {
 fn a_spoiled_record_or_note_is_a_miss() {
     let (folder, store) = store();
     let base = folder.path();
-    fs::write(base.join("a.cu"), "one").expect("write");
-    let seen = manifest(base, &["a.cu"]);
-    store
-        .store(Level::Direct, &key("k"), &seen, &outcome("one"))
-        .expect("store");
+    store_text(&store, base, "one");
     let path = entry(&store, "direct-v4");
     let good = fs::read(&path).expect("read");
     let spoiled = (0..good.len()).map(|at| {
@@ -196,11 +194,7 @@ fn a_spoiled_record_or_note_is_a_miss() {
 fn a_record_under_another_key_is_a_miss() {
     let (folder, store) = store();
     let base = folder.path();
-    fs::write(base.join("a.cu"), "one").expect("write");
-    let seen = manifest(base, &["a.cu"]);
-    store
-        .store(Level::Direct, &key("k"), &seen, &outcome("one"))
-        .expect("store");
+    store_text(&store, base, "one");
     let hex = key("l").hex();
     let other = store.root().join(format!("direct-v4/{}/{hex}", &hex[..2]));
     fs::create_dir_all(other.parent().expect("parent")).expect("folder");

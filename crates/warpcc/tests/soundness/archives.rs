@@ -1,17 +1,11 @@
 //! Tests libraries that nvcc makes with `ar`: the words of `-Xarchive`, and names of every kind.
 
-use crate::KERNEL;
-use crate::space::{Program, TestSpace};
-
-fn space(name: &str) -> TestSpace {
-    let space = TestSpace::new(name);
-    space.write("case.cu", &format!("#define VALUE 1\n{KERNEL}"));
-    space
-}
+use crate::simple;
+use crate::space::Program;
 
 #[test]
 fn a_library_may_have_any_name() {
-    let space = space("library-names");
+    let space = simple("library-names");
     for name in ["lib", "lib.o", "sub/x.lib", "./y"] {
         space.write("sub/kept", "");
         let line = format!("-lib case.cu -arch=sm_90 -o {name}");
@@ -24,7 +18,7 @@ fn a_library_may_have_any_name() {
 /// The second word is no library, although it has a library's ending.
 #[test]
 fn a_library_among_the_inputs_is_no_output() {
-    let space = space("library-of-libraries");
+    let space = simple("library-of-libraries");
     space.build("-c case.cu -arch=sm_90 -o case.o");
     space.build("-lib case.cu -arch=sm_90 -o in.a");
     space.remove("out");
@@ -37,7 +31,7 @@ fn a_library_among_the_inputs_is_no_output() {
 /// A thin archive contains the paths of its objects, which are intermediate files.
 #[test]
 fn a_thin_library_of_intermediate_files_has_no_path_of_ours() {
-    let space = space("thin-library");
+    let space = simple("thin-library");
     space.write("options", "--thin\n");
     for option in ["--thin", "@options"] {
         let words = space.words(&format!(

@@ -2,25 +2,20 @@
 //! means than `open`.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 
 use crate::space::TestSpace;
-use crate::{ONE, rebuilt, warm};
-
-const SOURCE: &str = "__global__ void k(int *x) { *x = 1; }\n\
-                      #ifndef VALUE\n#define VALUE 0\n#endif\nint host() { return VALUE; }\n";
-const LINE: &str = "-c case.cu -o out.o -arch=sm_90 -ccbin {work}/bin";
+use crate::{BY_WRAPPER, ONE, WRAPPED, rebuilt, set_mode, warm};
 
 /// A space whose host compilers are this script.
 fn wrapped(name: &str, script: &str) -> TestSpace {
-    crate::wrapped(name, SOURCE, script)
+    crate::wrapped(name, WRAPPED, script)
 }
 
 /// A wrapper in C, whose `text` sets `value`.
 fn in_c(name: &str, text: &str) -> TestSpace {
     let space = TestSpace::new(name);
-    space.write("case.cu", SOURCE);
+    space.write("case.cu", WRAPPED);
     space.write(
         "wrapper.c",
         &format!(
@@ -45,26 +40,21 @@ fn in_c(name: &str, text: &str) -> TestSpace {
     space
 }
 
-fn set_mode(space: &TestSpace, name: &str, mode: u32) {
-    let path = space.work().join(name);
-    fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("chmod");
-}
-
 #[test]
 fn a_script_asks_whether_a_file_may_run() {
     let script = "#!/bin/bash\n[ -x notes ] && v=1 || v=2\nexec ${0##*/} -DVALUE=$v \"$@\"\n";
     let space = wrapped("may-run", script);
     space.write("notes", "");
     set_mode(&space, "notes", 0o644);
-    space.agree(LINE);
+    space.agree(BY_WRAPPER);
     set_mode(&space, "notes", 0o755);
-    rebuilt(&space, LINE);
+    rebuilt(&space, BY_WRAPPER);
     set_mode(&space, "notes", 0o644);
-    space.agree(LINE).demand_no_direct_hit();
+    space.agree(BY_WRAPPER).demand_no_direct_hit();
     set_mode(&space, "notes", 0o755);
-    space.agree(LINE).demand_direct_hit();
+    space.agree(BY_WRAPPER).demand_direct_hit();
     space.remove("notes");
-    rebuilt(&space, LINE);
+    rebuilt(&space, BY_WRAPPER);
 }
 
 #[test]
@@ -79,11 +69,11 @@ fn a_file_that_is_read_and_then_written() {
         for value in ["22", "33"] {
             // nvcc and warpcc run separately, because each consumes the file.
             space.write("notes", value);
-            space.build(LINE).demand_no_direct_hit();
+            space.build(BY_WRAPPER).demand_no_direct_hit();
             let ours = space.read("out.o");
             space.remove("out.o");
             space.write("notes", value);
-            space.run(&space.reference(), &space.words(LINE));
+            space.run(&space.reference(), &space.words(BY_WRAPPER));
             assert!(ours == space.read("out.o"), "{value}, then {end}");
         }
     }
@@ -93,7 +83,7 @@ fn a_file_that_is_read_and_then_written() {
 fn a_source_asks_whether_its_own_object_is_there() {
     let space = TestSpace::new("has-include-output");
     let source =
-        format!("{SOURCE}#if __has_include(\"out.o\")\nint again() {{ return 1; }}\n#endif\n");
+        format!("{WRAPPED}#if __has_include(\"out.o\")\nint again() {{ return 1; }}\n#endif\n");
     space.write("case.cu", &source);
     space.agree(ONE).demand_no_fallback();
     let first = space.read("out.o");
@@ -117,11 +107,11 @@ fn a_file_that_a_spawned_process_is_given() {
                 close(ends[1]);\n  read(ends[0], value, 99);\n  waitpid(child, 0, 0);";
     let space = in_c("spawn-open", text);
     space.write("notes", "11\n");
-    warm(&space, LINE);
+    warm(&space, BY_WRAPPER);
     space.write("notes", "22\n");
-    rebuilt(&space, LINE);
+    rebuilt(&space, BY_WRAPPER);
     space.remove("notes");
-    space.agree(LINE).demand_no_direct_hit();
+    space.agree(BY_WRAPPER).demand_no_direct_hit();
 }
 
 #[test]
@@ -152,7 +142,7 @@ fn content_without_a_name() {
                 value.as_bytes(),
                 rustix::fs::XattrFlags::empty(),
             );
-            space.agree(LINE);
+            space.agree(BY_WRAPPER);
             fs::remove_file(memory).expect("shared memory");
         }
     }

@@ -1,13 +1,12 @@
 //! Tests fatbinary, which gets another option in warpcc's plan than under nvcc: the plan is made with `--keep`.
 
-use crate::space::{Program, TestSpace};
-use crate::{KERNEL, ONE};
+use crate::space::Program;
+use crate::{ONE, simple};
 
 /// The name of the file that is created. With `--keep` nvcc gives one, and fatbinary warns of the second one.
 #[test]
 fn a_second_name_for_the_fat_binary_is_no_warning() {
-    let space = TestSpace::new("second-name");
-    space.write("case.cu", &format!("#define VALUE 1\n{KERNEL}"));
+    let space = simple("second-name");
     space.write("options", "--create=x\n");
     for option in ["--create=x", "--options-file,options"] {
         let words = space.words(&format!("{ONE} -Xfatbin {option}"));

@@ -32,6 +32,9 @@ mod toolchain;
 mod unusual;
 mod variables;
 
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+
 use space::TestSpace;
 
 /// Two real architectures, the least that has device passes to tell apart.
@@ -43,6 +46,19 @@ const ONE: &str = "-c case.cu -o out.o -arch=sm_90";
 /// A kernel that stores whatever the test's header or options call VALUE.
 const KERNEL: &str = "__global__ void k(int *x) { *x = VALUE; }\n\
                       int host() { return VALUE; }\n";
+
+/// The host function of a wrapper's tests returns what the wrapper defines.
+const WRAPPED: &str = "__global__ void k(int *x) { *x = 1; }\n\
+                       #ifndef VALUE\n#define VALUE 0\n#endif\nint host() { return VALUE; }\n";
+/// A call with the wrappers of [`wrapped`].
+const BY_WRAPPER: &str = "-c case.cu -o out.o -arch=sm_90 -ccbin {work}/bin";
+
+/// A space with one source that needs no options.
+fn simple(name: &str) -> TestSpace {
+    let space = TestSpace::new(name);
+    space.write("case.cu", &format!("#define VALUE 1\n{KERNEL}"));
+    space
+}
 
 /// Build until the second run is a direct hit, so that what follows tests something.
 #[track_caller]
@@ -69,4 +85,9 @@ fn wrapped(name: &str, source: &str, script: &str) -> TestSpace {
         space.script(&format!("bin/{compiler}"), script);
     }
     space
+}
+
+fn set_mode(space: &TestSpace, name: &str, mode: u32) {
+    let path = space.work().join(name);
+    fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("chmod");
 }

@@ -312,8 +312,7 @@ fn an_empty_device_becomes_a_header() {
 /// Most wrappers throw away what a command says.
 #[test]
 fn writing_to_dev_null_is_no_side_file() {
-    let space = TestSpace::new("to-nothing");
-    space.write("case.cu", &format!("#define VALUE 1\n{KERNEL}"));
+    let space = crate::simple("to-nothing");
     space.script(
         "host/g++",
         "#!/bin/sh\ncommand -v none 2>/dev/null\nexec g++ \"$@\"\n",

@@ -1,40 +1,50 @@
 //! Tests files that a tool makes or looks for next to its output or in `TMPDIR`, although no option of nvcc's names them:
 //! they are where nvcc would have them, on the first call and on every later one.
 
-use crate::space::{Program, Snapshot, TestSpace};
-use crate::{KERNEL, ONE};
+use crate::ONE;
+use crate::space::{Outcome, Program, Snapshot, TestSpace};
 
-const REASON: &str = "a tool uses files next to its output";
+pub(crate) const REASON: &str = "a tool uses files next to its output";
 
-fn space(name: &str, options: &str) -> TestSpace {
-    let space = TestSpace::new(name);
-    space.write("case.cu", &format!("#define VALUE 1\n{KERNEL}"));
+/// A space with an options file for the host compiler.
+pub(crate) fn space(name: &str, options: &str) -> TestSpace {
+    let space = crate::simple(name);
     space.write("options", options);
     space
 }
 
-/// The names of the files that a program leaves for a line.
-fn left_by(space: &TestSpace, program: &Program, line: &str) -> Vec<String> {
+/// Runs a program, and removes the files that it leaves. Gives their names.
+fn run_and_remove(space: &TestSpace, program: &Program, line: &str) -> (Outcome, Vec<String>) {
     let before = Snapshot::take(&space.work());
     let said = space.run(program, &space.words(line));
-    assert_eq!(said.code, 0, "{}", said.stderr_text());
     let left = Snapshot::take(&space.work()).since(&before);
     left.delete_from(&space.work());
-    left.entries.into_keys().collect()
+    (said, left.entries.into_keys().collect())
+}
+
+/// The names of the files that a program leaves for a line.
+fn left_by(space: &TestSpace, program: &Program, line: &str) -> Vec<String> {
+    let (said, left) = run_and_remove(space, program, line);
+    assert_eq!(said.code, 0, "{}", said.stderr_text());
+    left
+}
+
+/// Asserts that `call` is bypassed once, because a tool uses files next to its output.
+#[track_caller]
+pub(crate) fn demand_bypass<T>(space: &TestSpace, call: impl FnOnce() -> T) -> T {
+    let before = space.stats();
+    let result = call();
+    let stats = space.stats().since(&before);
+    assert_eq!(stats.reasons.get(REASON), Some(&1), "{stats:?}");
+    result
 }
 
 /// Asserts that the call leaves the same files as nvcc, and is bypassed; the second time without building first.
 fn is_nvccs(space: &TestSpace, line: &str) -> Vec<String> {
     let wanted = left_by(space, &Program::Nvcc, line);
-    for calls in 1..=2 {
-        let before = space.stats();
-        assert_eq!(left_by(space, &Program::Launcher, line), wanted);
-        let stats = space.stats().since(&before);
-        assert_eq!(
-            stats.reasons.get(REASON),
-            Some(&1),
-            "call {calls}: {stats:?}"
-        );
+    for call in 1..=2 {
+        let left = demand_bypass(space, || left_by(space, &Program::Launcher, line));
+        assert_eq!(left, wanted, "call {call}");
     }
     wanted
 }
@@ -150,14 +160,11 @@ fn a_wrapper_finds_its_settings_in_tmpdir() {
         "case.cu",
         "__global__ void k() {}\nint set() { return SETTING; }\n",
     );
-    let before = space.stats();
     let words = space.words(&format!("{ONE} -ccbin {{work}}/cc.sh"));
     let nvccs = space.run(&space.reference(), &words);
     assert_eq!(nvccs.code, 0, "{}", nvccs.stderr_text());
-    let ours = space.run(&Program::Launcher, &words);
+    let ours = demand_bypass(&space, || space.run(&Program::Launcher, &words));
     assert_eq!(ours.code, 0, "{}", ours.stderr_text());
-    let stats = space.stats().since(&before);
-    assert_eq!(stats.reasons.get(REASON), Some(&1), "{stats:?}");
 }
 
 #[test]
@@ -167,10 +174,7 @@ fn a_warning_is_not_said_again_by_the_nvcc_that_takes_over() {
     let words = space.words(&format!("{ONE} -Xcompiler @options"));
     let nvccs = space.run(&space.reference(), &words);
     assert!(nvccs.stderr_text().contains("\"unused\""), "{nvccs:?}");
-    let before = space.stats();
-    let ours = space.run(&Program::Launcher, &words);
-    let stats = space.stats().since(&before);
-    assert_eq!(stats.reasons.get(REASON), Some(&1), "{stats:?}");
+    let ours = demand_bypass(&space, || space.run(&Program::Launcher, &words));
     assert_eq!(ours.stderr_text(), nvccs.stderr_text());
 }
 
@@ -240,15 +244,8 @@ fn a_wrapper_finds_the_new_object_under_its_own_name() {
 fn messages_that_name_the_output_are_nvccs() {
     let space = space("output-in-messages", "-v");
     let words = space.words(&format!("{ONE} -Xcompiler @options"));
-    for call in 1..=2 {
-        let before = space.stats();
-        let ours = space.run(&Program::Launcher, &words);
-        let stats = space.stats().since(&before);
-        assert_eq!(
-            stats.reasons.get(REASON),
-            Some(&1),
-            "call {call}: {stats:?}"
-        );
+    for _ in 0..2 {
+        let ours = demand_bypass(&space, || space.run(&Program::Launcher, &words));
         assert!(ours.stderr_text().contains(" -o out.o "), "{ours:?}");
     }
 }
@@ -271,14 +268,8 @@ fn failing_builds_show_and_leave_what_nvccs_do() {
         for source_file in ["case.cu", "host.cpp"] {
             let space = space(&format!("failing-{number}-{}", source_file.len()), option);
             space.write(source_file, source);
-            let words = space.words(&format!("-c {source_file} -o out.o -Xcompiler @options"));
-            let run = |program: &Program| {
-                let before = Snapshot::take(&space.work());
-                let said = space.run(program, &words);
-                let left = Snapshot::take(&space.work()).since(&before);
-                left.delete_from(&space.work());
-                (said, left.entries.into_keys().collect::<Vec<_>>())
-            };
+            let line = format!("-c {source_file} -o out.o -Xcompiler @options");
+            let run = |program: &Program| run_and_remove(&space, program, &line);
             let (wanted, left) = run(&Program::Nvcc);
             assert_ne!(wanted.code, 0, "{option}: {source}");
             for call in 1..=2 {

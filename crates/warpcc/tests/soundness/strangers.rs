@@ -8,15 +8,11 @@ use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
 
 use crate::space::TestSpace;
-use crate::{rebuilt, warm};
-
-const SOURCE: &str = "__global__ void k(int *x) { *x = 1; }\n\
-                      #ifndef VALUE\n#define VALUE 0\n#endif\nint host() { return VALUE; }\n";
-const LINE: &str = "-c case.cu -o out.o -arch=sm_90 -ccbin {work}/bin";
+use crate::{BY_WRAPPER, WRAPPED, rebuilt, set_mode, warm};
 
 /// A space whose host compilers are this script.
 fn wrapped(name: &str, script: &str) -> TestSpace {
-    crate::wrapped(name, SOURCE, script)
+    crate::wrapped(name, WRAPPED, script)
 }
 
 /// The same in Python; `text` sets `value`.
@@ -29,21 +25,16 @@ fn in_python(name: &str, text: &str) -> TestSpace {
     wrapped(name, &script)
 }
 
-fn set_mode(space: &TestSpace, name: &str, mode: u32) {
-    let path = space.work().join(name);
-    fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("chmod");
-}
-
 #[test]
 fn a_file_that_a_script_only_looks_at_counts_with_size_and_time() {
     let text = "at = os.stat('notes')\nvalue = at.st_size * 1000000 + at.st_mtime_ns % 999983";
     let space = in_python("stat-only", text);
     space.write("notes", "one");
-    warm(&space, LINE);
+    warm(&space, BY_WRAPPER);
     space.write("notes", "other");
-    rebuilt(&space, LINE);
+    rebuilt(&space, BY_WRAPPER);
     space.touch("notes");
-    rebuilt(&space, LINE);
+    rebuilt(&space, BY_WRAPPER);
 }
 
 #[test]
@@ -57,13 +48,13 @@ fn a_compiled_module_of_a_script_is_as_old_as_its_source() {
     );
     space.write("bin/conf.py", "value = 1\n");
     // Only this run writes the compiled module.
-    space.build(LINE);
-    warm(&space, LINE);
+    space.build(BY_WRAPPER);
+    warm(&space, BY_WRAPPER);
     space.write("bin/conf.py", "value = 22\n");
     // nvcc must not run first: it would write the module again.
-    space.build(LINE).demand_no_direct_hit();
+    space.build(BY_WRAPPER).demand_no_direct_hit();
     let object = space.read("out.o");
-    space.agree(LINE);
+    space.agree(BY_WRAPPER);
     assert!(object == space.read("out.o"), "the old value is in out.o");
 }
 
@@ -75,9 +66,9 @@ fn a_folder_listed_by_its_descriptor_counts_with_its_names() {
         let space = in_python(name, text);
         space.write("conf.d/a", "");
         std::thread::sleep(Duration::from_millis(50));
-        warm(&space, LINE);
+        warm(&space, BY_WRAPPER);
         space.write("conf.d/b", "");
-        rebuilt(&space, LINE);
+        rebuilt(&space, BY_WRAPPER);
     }
 }
 
@@ -161,8 +152,8 @@ fn results_with_an_answer_of_a_server_are_not_stored() {
          exec ${{0##*/}} -DVALUE=$value \"$@\"\n"
     );
     let space = wrapped("server", &script);
-    space.agree(LINE).demand_no_fallback();
-    let again = space.agree(LINE);
+    space.agree(BY_WRAPPER).demand_no_fallback();
+    let again = space.agree(BY_WRAPPER);
     again.demand_no_direct_hit().demand_no_fallback();
     assert_eq!(again.stats.hit("host"), 0, "{:?}", again.stats);
 }
@@ -171,18 +162,18 @@ fn results_with_an_answer_of_a_server_are_not_stored() {
 fn a_helper_that_may_no_longer_run() {
     let script = "#!/bin/sh\nexec {work}/real ${0##*/} \"$@\"\n";
     let space = TestSpace::new("chmod-helper");
-    space.write("case.cu", SOURCE);
+    space.write("case.cu", WRAPPED);
     for compiler in ["gcc", "g++"] {
         space.script(&format!("bin/{compiler}"), &space.fill(script));
     }
     space.script("real", "#!/bin/sh\nexec \"$@\"\n");
-    warm(&space, LINE);
+    warm(&space, BY_WRAPPER);
     set_mode(&space, "real", 0o644);
-    let refused = space.agree(LINE);
+    let refused = space.agree(BY_WRAPPER);
     refused.demand_no_direct_hit();
     assert_ne!(refused.outcome.code, 0);
     set_mode(&space, "real", 0o755);
-    space.agree(LINE).demand_direct_hit();
+    space.agree(BY_WRAPPER).demand_direct_hit();
 }
 
 #[test]
@@ -195,7 +186,7 @@ fn an_output_with_a_mode_of_its_own() {
         found.permissions().mode() & 0o7777
     };
     for _ in 0..2 {
-        space.agree(LINE).demand_no_direct_hit();
+        space.agree(BY_WRAPPER).demand_no_direct_hit();
         assert_eq!(mode(), 0o640);
         space.remove("out.o");
     }

@@ -9,17 +9,11 @@ use std::process::Stdio;
 use warpcc_plan::depfile::{NO_MARKER, QUOTED_NAME};
 
 use crate::space::{Program, Snapshot, TestSpace, finish};
-use crate::{KERNEL, ONE, warm};
-
-fn space(name: &str) -> TestSpace {
-    let space = TestSpace::new(name);
-    space.write("case.cu", &format!("#define VALUE 1\n{KERNEL}"));
-    space
-}
+use crate::{KERNEL, ONE, simple, warm};
 
 #[test]
 fn the_source_is_standard_input() {
-    let space = space("stdin-source");
+    let space = simple("stdin-source");
     space.write("other.cu", &format!("#define VALUE 2\n{KERNEL}"));
     let line = "-x cu -c /dev/stdin -o out.o -arch=sm_90";
     let compile = |program: &Program, source: &str| {
@@ -53,7 +47,7 @@ fn leaves(space: &TestSpace, program: &Program, line: &str) -> (i32, Vec<String>
 
 #[test]
 fn intermediate_files_beside_the_object() {
-    let space = space("objdir-as-tempdir");
+    let space = simple("objdir-as-tempdir");
     let line = "-c case.cu --objdir-as-tempdir -o sub/out.o -arch=sm_90";
     crate::space::make_dir(&space.work().join("sub"));
     let wanted = leaves(&space, &Program::Nvcc, line);
@@ -63,7 +57,7 @@ fn intermediate_files_beside_the_object() {
 
 #[test]
 fn a_name_that_the_shell_changes() {
-    let mut space = space("dollar-name");
+    let mut space = simple("dollar-name");
     space.set_env("lar", "LAR");
     crate::warm(&space, ONE);
     let line = "-c case.cu -o dol$lar.o -arch=sm_90";
@@ -75,7 +69,7 @@ fn a_name_that_the_shell_changes() {
 /// gcc looks for cc1plus relative to the name that it is called by. ccache calls gcc by its whole path.
 #[test]
 fn a_compiler_cache_in_a_folder_of_its_own() {
-    let mut space = space("cache-elsewhere");
+    let mut space = simple("cache-elsewhere");
     space.script(
         "tools/bin/ccache",
         "#!/bin/sh\nexec /usr/bin/${0##*/} \"$@\"\n",
@@ -111,7 +105,7 @@ fn a_header_whose_name_is_not_utf8_in_a_dependency_file() {
 /// nvcc adds names that no file has.
 #[test]
 fn a_quote_in_a_dependency_file() {
-    let space = space("quote-dependency");
+    let space = simple("quote-dependency");
     let source = format!("#include \"h.h\"\n#define VALUE 1\n{KERNEL}");
     space.write("d/dq\"/case.cu", &source);
     space.write("d/dq\"/h.h", "");
@@ -130,8 +124,7 @@ fn a_quote_in_a_dependency_file() {
 /// nvcc names the source in the rule, wherever the compiler got an option from that leaves markers out.
 #[test]
 fn a_dependency_file_of_a_text_without_markers() {
-    let space = space("no-markers");
-    space.write("case.cu", &format!("#define VALUE 1\n{KERNEL}"));
+    let space = simple("no-markers");
     for option in ["-P", "-MM"] {
         space.write("options", option);
         let line = &format!("{ONE} -MD -MF case.d -Xcompiler @options");
@@ -147,7 +140,7 @@ fn a_dependency_file_of_a_text_without_markers() {
 
 #[test]
 fn two_dots_after_a_link_lead_up_from_where_it_leads() {
-    let space = space("dots");
+    let space = simple("dots");
     for (folder, value) in [("far/part", 1), ("part", 2)] {
         let source = format!("#define VALUE {value}\n{KERNEL}");
         space.write(&format!("{folder}/case.cu"), &source);
