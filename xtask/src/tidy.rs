@@ -14,6 +14,7 @@ mod markdown;
 mod orphans;
 mod rules;
 mod tables;
+mod test_filters;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -63,6 +64,7 @@ pub fn main() -> Result<()> {
     complaints.extend(documents::Repository::new(&texts).complaints());
     complaints.extend(circles::complaints(&texts));
     complaints.extend(orphans::complaints(&texts));
+    complaints.extend(test_filters::complaints(&texts));
     complaints.extend(launcher::complaints()?);
     for (path, complaint) in &complaints {
         let place = match complaint.line {
