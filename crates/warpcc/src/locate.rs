@@ -1,6 +1,7 @@
 //! Finds the compiler that a launcher call means. It is never warpcc itself.
 
 use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use warpcc_engine::search_path::is_executable;
@@ -30,6 +31,9 @@ pub fn compiler(name: &OsStr, path: Option<&OsStr>, ourselves: &[PathBuf]) -> Op
     }
     search(name, path, ourselves)
 }
+
+/// The file in a folder of `warpcc shim` that contains the path of its toolkit.
+pub const SHIM_MARK: &str = ".warpcc-shim";
 
 /// The variables that name a toolkit's folder, in the order in which build tools look at them.
 const TOOLKITS: [&str; 2] = ["CUDA_HOME", "CUDA_PATH"];
@@ -85,8 +89,15 @@ fn named_toolkits(
 ) -> impl Iterator<Item = (PathBuf, &'static str)> + '_ {
     TOOLKITS.into_iter().filter_map(|name| {
         let (_, value) = environment.iter().find(|(n, _)| n == name)?;
-        (!value.is_empty()).then(|| (PathBuf::from(value), name))
+        (!value.is_empty()).then(|| (behind_shim(value.into()), name))
     })
+}
+
+/// The toolkit that a folder of `warpcc shim` leads to; any other folder itself.
+fn behind_shim(folder: PathBuf) -> PathBuf {
+    let mark = std::fs::read(folder.join(SHIM_MARK)).ok();
+    let toolkit = mark.as_deref().and_then(|text| text.strip_suffix(b"\n"));
+    toolkit.map_or(folder, |toolkit| OsStr::from_bytes(toolkit).into())
 }
 
 fn search(name: &OsStr, path: Option<&OsStr>, ourselves: &[PathBuf]) -> Option<PathBuf> {
@@ -155,6 +166,16 @@ mod tests {
         let other = other_toolkit(&a, &environment, &[]);
         assert_eq!(other, Some((b, "CUDA_PATH")));
         assert_eq!(other_toolkit(&a, &environment[1..], &[]), None);
+
+        // A folder of `warpcc shim` is its toolkit under another name.
+        std::fs::create_dir_all(folder("shim").join("bin"))?;
+        std::fs::copy("/bin/ls", folder("shim").join("bin/nvcc"))?;
+        let mark = format!("{}\n", folder("a").display());
+        std::fs::write(folder("shim").join(SHIM_MARK), mark)?;
+        let environment = [("CUDA_HOME".into(), folder("shim").into())];
+        assert_eq!(other_toolkit(&a, &environment, &[]), None);
+        let found = in_toolkit(nvcc, &environment, &[]);
+        assert_eq!(found, Some((a, "CUDA_HOME")));
         Ok(())
     }
 }

@@ -40,7 +40,7 @@ pub struct ShimArgs {
 }
 
 /// The file that shows that warpcc made the folder. It contains the path of the toolkit's folder.
-const MARK: &str = ".warpcc-shim";
+const MARK: &str = crate::locate::SHIM_MARK;
 
 /// Makes the folder, or removes it; the exit code is 0.
 ///
@@ -162,7 +162,7 @@ fn quoted(path: &Path) -> anyhow::Result<String> {
 fn write_program(file: &Path, own: &Path, nvcc: &Path) -> anyhow::Result<()> {
     let (own, nvcc) = (quoted(own)?, quoted(nvcc)?);
     let script = format!(
-        "#!/bin/sh\n# FinalFile by `warpcc shim`.\n[ -x {own} ] && exec {own} {nvcc} \"$@\"\nexec {nvcc} \"$@\"\n"
+        "#!/bin/sh\n# Made by `warpcc shim`.\n[ -x {own} ] && exec {own} {nvcc} \"$@\"\nexec {nvcc} \"$@\"\n"
     );
     // Do not write through a link.
     if file.is_symlink() {

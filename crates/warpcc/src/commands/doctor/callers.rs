@@ -52,7 +52,7 @@ pub(super) const CALLERS: [Caller; 11] = [
             "export WARPCC_BASE_DIR=auto",
         ],
         setup: Some("warpcc setup --pip"),
-        note: "With WARPCC_BASE_DIR builds in random folders hit, and objects are not nvcc's to the byte.",
+        note: "With WARPCC_BASE_DIR builds in random folders hit. The objects differ from nvcc's in the names of folders.",
     },
     Caller {
         name: "FlashInfer",

@@ -60,8 +60,8 @@ pub fn lines(mode: Mode, shell: Shell, folder: Option<&Path>, context: &ProcessC
         Mode::Cmake => text += &shell.set("CMAKE_CUDA_COMPILER_LAUNCHER", "warpcc"),
         Mode::Pip => {
             text += &shell.set("PYTORCH_NVCC", "warpcc nvcc");
-            text += "# pip builds in a random folder each time. With this line its builds hit all the same, and objects are not\n\
-                     # nvcc's to the byte: the names of folders are left out.\n";
+            text += "# pip builds in a new folder each time. With this line its builds hit. The objects then differ from nvcc's:\n\
+                     # the names of folders are replaced.\n";
             text += &shell.set("WARPCC_BASE_DIR", "auto");
             text += &toolkit(context).map_or(String::new(), |home| cuda_home(shell, &home));
         }

@@ -41,13 +41,11 @@ fn write(build: &Build, out: &mut dyn Write) -> io::Result<()> {
     let calls = build.calls.iter().filter(counted).count();
     let groups = groups(build);
     let missed: usize = groups.iter().map(|group| group.files.len()).sum();
-    write!(out, "{}", harmless(&build.id))?;
-    if let Some(driver) = &build.driver {
-        write!(out, ": {}", harmless(driver))?;
-    }
+    let title = build.title();
+    writeln!(out, "{}: {}", harmless(&build.id), harmless(&title))?;
     writeln!(
         out,
-        "\n{missed} of {calls} {} not answered from the cache",
+        "{missed} of {calls} {} not answered from the cache",
         if calls == 1 { "call" } else { "calls" }
     )?;
     for group in &groups {
