@@ -11,7 +11,7 @@ pub fn switch_off(guards: &str) {
     OFF.get_or_init(|| guards.split(',').map(str::to_owned).collect());
 }
 
-/// The guards that are switched off, with commas between them, for another program of ours.
+/// The guards that are switched off, with commas between them, for another program that the test starts.
 pub fn switched_off() -> String {
     #[cfg(debug_assertions)]
     let off = OFF.get().map(|off| off.join(",")).unwrap_or_default();

@@ -1,6 +1,6 @@
 //! Finds out whether a text that a run read names a mapped folder. The tool may have opened the file that the text names, and a
-//! copy of the text in another folder still names the first one. So the result is for this folder only. Nothing is lost: a text
-//! that names its own folder is another text elsewhere.
+//! copy of the text in another folder still names the first one. So the result is for this folder only. That costs few hits: a
+//! generated text that names its own folder has another content in each folder.
 
 use std::path::Path;
 

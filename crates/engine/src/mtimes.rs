@@ -59,23 +59,23 @@ pub fn of_files<'a>(
 pub fn first_changed(times: &[u8], directory: &Path) -> Option<PathBuf> {
     let text = String::from_utf8_lossy(times);
     text.lines().find_map(|line| {
-        let told_and_path = line
+        let recorded_and_path = line
             .match_indices(' ')
             .nth(1)
             .map(|(at, _)| line.split_at(at));
-        let Some((told, path)) = told_and_path else {
+        let Some((recorded, path)) = recorded_and_path else {
             return Some(PathBuf::from(line));
         };
         let path = &path[1..];
-        (time_and_size(directory, path).as_deref() != Some(told)).then(|| PathBuf::from(path))
+        (time_and_size(directory, path).as_deref() != Some(recorded)).then(|| PathBuf::from(path))
     })
 }
 
 /// A regular file's time and size, as stored.
 fn time_and_size(directory: &Path, path: &str) -> Option<String> {
     let found = directory.join(path).metadata().ok()?;
-    let told = || format!("{} {}", found.mtime(), found.size());
-    found.is_file().then(told)
+    let text = || format!("{} {}", found.mtime(), found.size());
+    found.is_file().then(text)
 }
 
 #[cfg(test)]

@@ -43,11 +43,11 @@ impl Lifeline {
         let group = -group.as_raw_pid();
         // SAFETY: both commands take a number, and keep no pointer; this process owns the descriptor, and it is open.
         #[expect(unsafe_code, reason = "rustix and nix have neither command")]
-        let told = unsafe {
+        let is_set = unsafe {
             libc::fcntl(end, libc::F_SETOWN, group) == 0
                 && libc::fcntl(end, F_SETSIG, libc::SIGKILL) == 0
         };
-        if told {
+        if is_set {
             self.signal(Signals::Sent);
         }
     }

@@ -4,15 +4,15 @@
 //! Only what can be observed counts. A process that is ready to run counts as active even if others have the processor. A
 //! process that waits for a disk (state D) cannot be ended, and nvcc would wait for the same disk. A stopped process (T) was
 //! stopped by a person. Each of these restarts the window, and so does a process whose state cannot be read. Time is counted
-//! in looks, so a machine that sleeps, or a container that is frozen, adds one look at most.
+//! in checks, so a machine that sleeps, or a container that is frozen, adds one check at most.
 
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use warpcc_budget::proc::{self, Stat};
 
-/// The number of looks in a window.
-const LOOKS: u32 = 10;
+/// The number of checks in a window.
+const CHECKS: u32 = 10;
 
 /// Looks at one step at regular intervals.
 #[derive(Debug)]
@@ -38,7 +38,7 @@ impl Watchdog {
         Self {
             group: group.as_raw_nonzero().get().unsigned_abs(),
             window,
-            next: Instant::now() + window / LOOKS,
+            next: Instant::now() + window / CHECKS,
             still: 0,
             last: Vec::new(),
         }
@@ -60,7 +60,7 @@ impl Watchdog {
         if !self.pause().is_zero() {
             return false;
         }
-        self.next = Instant::now() + self.window / LOOKS;
+        self.next = Instant::now() + self.window / CHECKS;
         let members = members(self.group, &proc::all());
         let now: Vec<Member> = members
             .iter()
@@ -73,7 +73,7 @@ impl Watchdog {
         let moves = now.is_empty() || now != self.last || members.iter().any(may_move);
         self.last = now;
         self.still = if moves { 0 } else { self.still + 1 };
-        self.still >= LOOKS
+        self.still >= CHECKS
     }
 
     /// Ends the processes that it last saw: the group, and those that the group started in groups of their own.

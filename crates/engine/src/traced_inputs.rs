@@ -201,12 +201,12 @@ impl Seen {
         }
         for ((path, fact), text) in self.facts.iter().filter(|((path, _), _)| looked_at(path)) {
             // The names in a folder are read when the manifest is made; other texts are known.
-            let told = match fact {
+            let known_text = match fact {
                 Fact::Link | Fact::Resolved | Fact::SizeAndTime => Some(&text[..]),
                 Fact::Names if !text.is_empty() => Some(&text[..]),
                 _ => None,
             };
-            builder.fact(path, *fact, told);
+            builder.fact(path, *fact, known_text);
         }
         builder
     }

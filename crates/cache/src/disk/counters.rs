@@ -31,7 +31,7 @@ const LITTLE_PATIENCE: Duration = Duration::from_millis(2);
 const LONG_PATIENCE: Duration = Duration::from_secs(2);
 
 #[derive(Debug)]
-pub(super) struct Tally {
+pub(super) struct CounterFile {
     path: PathBuf,
     /// The number of bytes beyond which the file is folded.
     fold_at: u64,
@@ -48,9 +48,9 @@ enum Lock {
     Alone,
 }
 
-impl Tally {
-    pub(super) fn new(path: PathBuf, fold_at: u64, access: StoreAccess) -> Tally {
-        Tally {
+impl CounterFile {
+    pub(super) fn new(path: PathBuf, fold_at: u64, access: StoreAccess) -> CounterFile {
+        CounterFile {
             path,
             fold_at,
             access,
@@ -260,48 +260,48 @@ mod tests {
     fn a_lock_of_somebody_elses_costs_little_and_loses_nothing() {
         let folder = tempfile::tempdir().expect("temporary folder");
         let path = folder.path().join("t");
-        let tally = Tally::new(path.clone(), 1000, StoreAccess::Private);
-        tally.add(&[("hits", 1)]);
+        let counters = CounterFile::new(path.clone(), 1000, StoreAccess::Private);
+        counters.add(&[("hits", 1)]);
         // As another user with read access may do.
         let theirs = File::open(&path).expect("open");
         theirs.lock().expect("lock");
         let start = Instant::now();
         for _ in 0..50 {
-            tally.add(&[("hits", 1)]);
+            counters.add(&[("hits", 1)]);
         }
         assert!(start.elapsed() < 20 * PATIENCE, "{:?}", start.elapsed());
-        assert_eq!(tally.sums(), BTreeMap::from([("hits".into(), 51)]));
+        assert_eq!(counters.sums(), BTreeMap::from([("hits".into(), 51)]));
         let ino = || std::fs::metadata(&path).expect("look").ino();
         assert_eq!(ino(), theirs.metadata().expect("look").ino());
         // The file is from before the store was closed to others: a new file replaces it, so their lock has no effect.
         let readable = std::os::unix::fs::PermissionsExt::from_mode(0o644);
         std::fs::set_permissions(&path, readable).expect("chmod");
-        let tally = Tally::new(path.clone(), 1000, StoreAccess::Private);
-        tally.add(&[("hits", 1)]);
+        let counters = CounterFile::new(path.clone(), 1000, StoreAccess::Private);
+        counters.add(&[("hits", 1)]);
         assert_ne!(ino(), theirs.metadata().expect("look").ino());
-        assert_eq!(tally.sums(), BTreeMap::from([("hits".into(), 52)]));
+        assert_eq!(counters.sums(), BTreeMap::from([("hits".into(), 52)]));
     }
 
     #[test]
     fn additions_from_many_threads_survive_folding() {
         let folder = tempfile::tempdir().expect("temporary folder");
         // Folds every few lines.
-        let mut tally = Tally::new(folder.path().join("new/t"), 100, StoreAccess::Private);
+        let mut counters = CounterFile::new(folder.path().join("new/t"), 100, StoreAccess::Private);
         // However busy the machine is.
-        tally.patience = Duration::from_secs(60);
-        let tally = &tally;
+        counters.patience = Duration::from_secs(60);
+        let counters = &counters;
         std::thread::scope(|scope| {
             for _ in 0..8 {
                 scope.spawn(|| {
                     for _ in 0..300 {
-                        tally.add(&[("hits", 1), ("odd name+", 2)]);
+                        counters.add(&[("hits", 1), ("odd name+", 2)]);
                     }
                 });
             }
         });
         let expected = BTreeMap::from([("hits".into(), 2400), ("odd name+".into(), 4800)]);
-        assert_eq!(tally.sums(), expected);
-        tally.replace(&[]).expect("replace");
-        assert_eq!(tally.sums(), BTreeMap::new());
+        assert_eq!(counters.sums(), expected);
+        counters.replace(&[]).expect("replace");
+        assert_eq!(counters.sums(), BTreeMap::new());
     }
 }

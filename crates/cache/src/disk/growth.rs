@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicI64, Ordering};
 
-use super::counters::Tally;
+use super::counters::CounterFile;
 
 /// Collects how much a store has grown and records it from time to time: a build stores some forty files.
 ///
 /// If a process is killed, at most [`GrowthLog::MOST`] bytes of the count are lost, and the next collection corrects it.
 #[derive(Debug)]
 pub(super) struct GrowthLog {
-    tally: Tally,
+    counters: CounterFile,
     bytes: AtomicI64,
     entries: AtomicI64,
 }
@@ -19,9 +19,9 @@ impl GrowthLog {
     /// The most bytes that may be unrecorded.
     const MOST: i64 = 16 << 20;
 
-    pub(super) fn new(tally: Tally) -> GrowthLog {
+    pub(super) fn new(counters: CounterFile) -> GrowthLog {
         GrowthLog {
-            tally,
+            counters,
             bytes: AtomicI64::new(0),
             entries: AtomicI64::new(0),
         }
@@ -39,7 +39,7 @@ impl GrowthLog {
     /// The sums that all processes recorded, plus this process's unrecorded growth.
     pub(super) fn sums(&self) -> BTreeMap<String, i64> {
         self.write_down();
-        self.tally.sums()
+        self.counters.sums()
     }
 
     /// Records the growth so far.
@@ -47,7 +47,7 @@ impl GrowthLog {
         let bytes = self.bytes.swap(0, Ordering::Relaxed);
         let entries = self.entries.swap(0, Ordering::Relaxed);
         if bytes != 0 || entries != 0 {
-            self.tally.add(&[("bytes", bytes), ("entries", entries)]);
+            self.counters.add(&[("bytes", bytes), ("entries", entries)]);
         }
     }
 }

@@ -5,7 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::access::{self, StoreAccess};
-use super::counters::Tally;
+use super::counters::CounterFile;
 use super::error::{OpenError, StoreError};
 use super::file::TempFile;
 use super::growth::GrowthLog;
@@ -29,7 +29,7 @@ pub struct DiskStore {
     pub(super) options: Options,
     pub(super) access: StoreAccess,
     pub(super) closed: bool,
-    pub(super) counters: Tally,
+    pub(super) counters: CounterFile,
     pub(super) growth: GrowthLog,
 }
 
@@ -73,9 +73,9 @@ impl DiskStore {
             options,
             access,
             closed,
-            counters: Tally::new(root.join("stats-v1.log"), 1 << 20, access),
+            counters: CounterFile::new(root.join("stats-v1.log"), 1 << 20, access),
             // The file is read as a whole to know the size, so it is kept short.
-            growth: GrowthLog::new(Tally::new(root.join("size-v1.log"), 16 << 10, access)),
+            growth: GrowthLog::new(CounterFile::new(root.join("size-v1.log"), 16 << 10, access)),
         })
     }
 

@@ -279,18 +279,20 @@ impl InputManifestBuilder {
             let key = (path_of(manifest.text_at(path)), Some(Fact::Resolved));
             let known = self.facts.get_key_value(&key);
             // A map of paths would take `a//b` for `a/b`.
-            let Some((_, told)) = known.filter(|(known, _)| known.0.as_os_str() == key.0) else {
+            let Some((_, recorded)) = known.filter(|(known, _)| known.0.as_os_str() == key.0)
+            else {
                 continue;
             };
             let name = key.0.as_os_str().as_bytes();
-            let plainly = told.as_deref().filter(|told| {
-                let is_whole = name.first() == Some(&b'/') && !told.contains(&0);
-                *is_plain && is_whole && links.plain_leads_to(name, told) == Ok(true)
+            let plainly = recorded.as_deref().filter(|recorded| {
+                let is_whole = name.first() == Some(&b'/') && !recorded.contains(&0);
+                *is_plain && is_whole && links.plain_leads_to(name, recorded) == Ok(true)
             });
             let text = match plainly {
-                Some(told) => told.to_vec(),
+                Some(recorded) => recorded.to_vec(),
                 None => {
-                    let now = self.fact_now(base, (&key.0, key.1), told.as_deref(), &mut links)?;
+                    let now =
+                        self.fact_now(base, (&key.0, key.1), recorded.as_deref(), &mut links)?;
                     now.1
                 }
             };
@@ -302,12 +304,13 @@ impl InputManifestBuilder {
             };
             manifest.files[index].resolved = Some(resolved);
         }
-        for ((path, fact), told) in &self.facts {
+        for ((path, fact), recorded) in &self.facts {
             let of_file = self.read.contains_key(path.as_os_str());
             if of_file && matches!(fact, None | Some(Fact::Resolved)) {
                 continue;
             }
-            let (fact, text) = self.fact_now(base, (path, *fact), told.as_deref(), &mut links)?;
+            let (fact, text) =
+                self.fact_now(base, (path, *fact), recorded.as_deref(), &mut links)?;
             let name = path.as_os_str().as_bytes();
             let path = manifest.push_text(name);
             let is_path = text == name;
@@ -329,7 +332,7 @@ impl InputManifestBuilder {
         &self,
         base: &Base,
         (path, fact): (&Path, Option<Fact>),
-        told: Option<&[u8]>,
+        recorded: Option<&[u8]>,
         links: &mut Links,
     ) -> Result<(Fact, Vec<u8>), Unsettled> {
         let vanished = || Unsettled::Vanished {
@@ -358,7 +361,7 @@ impl InputManifestBuilder {
                 },
                 _ => vanished(),
             })?;
-        if told.is_some_and(|told| told != text) || text.contains(&0) {
+        if recorded.is_some_and(|recorded| recorded != text) || text.contains(&0) {
             return Err(changed());
         }
         Ok((fact, text))

@@ -211,15 +211,15 @@ impl<'a> Checking<'a> {
             let Some(resolved) = file.resolved else {
                 continue;
             };
-            let (path, told) = (manifest.bytes_at(file.path), manifest.bytes_at(resolved));
+            let (path, recorded) = (manifest.bytes_at(file.path), manifest.bytes_at(resolved));
             let holds = if path.first() != Some(&b'/') {
                 let path = manifest.text_at(file.path);
                 let now = Fact::Resolved.text_now(&self.base, path, c"", links);
-                now.map(|now| now == told)
+                now.map(|now| now == recorded)
             } else if plain {
-                links.plain_leads_to(path, told)
+                links.plain_leads_to(path, recorded)
             } else {
-                links.resolve(path).map(|now| now == told)
+                links.resolve(path).map(|now| now == recorded)
             };
             match holds {
                 Ok(true) => {}
@@ -236,13 +236,13 @@ impl<'a> Checking<'a> {
         let manifest = self.manifest;
         let mut equals = Equals::default();
         for entry in &manifest.facts {
-            let (path, told) = (manifest.text_at(entry.path), manifest.text_at(entry.text));
+            let (path, recorded) = (manifest.text_at(entry.path), manifest.text_at(entry.text));
             let now = if entry.fact.is_about_equals() {
-                equals.text_now(entry.fact, &self.base, path, told)
+                equals.text_now(entry.fact, &self.base, path, recorded)
             } else {
-                entry.fact.text_now(&self.base, path, told, links)
+                entry.fact.text_now(&self.base, path, recorded, links)
             };
-            let holds = now.map(|now| now == told.to_bytes());
+            let holds = now.map(|now| now == recorded.to_bytes());
             match holds {
                 Ok(true) => {}
                 Ok(false) => self.changed(path),
@@ -254,7 +254,7 @@ impl<'a> Checking<'a> {
                 return;
             }
         }
-        if let Some(path) = equals.other_than_told() {
+        if let Some(path) = equals.other_than_recorded() {
             self.changed(path);
         }
     }

@@ -80,13 +80,13 @@ fn relate_files(
             continue;
         }
         names.insert(identity(&now), path);
-        let told = |fact: Fact, text: Span| FactEntry { path, fact, text };
+        let entry = |fact: Fact, text: Span| FactEntry { path, fact, text };
         let alike = seconds.iter().find(|(known, _)| *known == second(&now));
         if let Some((_, first)) = alike {
-            found.push(told(Fact::SameTime, *first));
+            found.push(entry(Fact::SameTime, *first));
         } else {
             let others = seconds.iter();
-            found.extend(others.map(|(_, first)| told(Fact::OtherTime, *first)));
+            found.extend(others.map(|(_, first)| entry(Fact::OtherTime, *first)));
             seconds.push((second(&now), path));
         }
     }
@@ -121,29 +121,29 @@ impl<'m> Equals<'m> {
         fact: Fact,
         base: &Base,
         path: &'m CStr,
-        told: &'m CStr,
+        recorded: &'m CStr,
     ) -> Result<Vec<u8>, Errno> {
         let now = base.stat(path)?;
         self.seen.push((path, identity(&now)));
         if fact == Fact::Folder {
             return now.is_directory().then(Vec::new).ok_or(Errno::NOENT);
         }
-        let other = base.stat(told)?;
-        self.seen.push((told, identity(&other)));
+        let other = base.stat(recorded)?;
+        self.seen.push((recorded, identity(&other)));
         if fact == Fact::Same {
-            self.first.push((path, told));
+            self.first.push((path, recorded));
             let is_same = identity(&now) == identity(&other);
-            let text = is_same.then(|| told.to_bytes().to_vec());
+            let text = is_same.then(|| recorded.to_bytes().to_vec());
             return Ok(text.unwrap_or_default());
         }
         let holds = (second(&now) == second(&other)) == (fact == Fact::SameTime);
-        let text = holds.then(|| told.to_bytes().to_vec());
+        let text = holds.then(|| recorded.to_bytes().to_vec());
         Ok(text.unwrap_or_default())
     }
 
     /// A path that now leads to the same as another, although it did not before. Every hit checks this for dozens of paths,
     /// so only files and folders with several names are compared.
-    pub(super) fn other_than_told(&mut self) -> Option<&'m CStr> {
+    pub(super) fn other_than_recorded(&mut self) -> Option<&'m CStr> {
         self.first.sort_unstable();
         self.seen.sort_unstable_by_key(|(_, identity)| *identity);
         let mut pairs = self.seen.windows(2);
@@ -155,7 +155,7 @@ impl<'m> Equals<'m> {
 
     /// The list is sorted.
     fn first_name(&self, path: &'m CStr) -> &'m CStr {
-        let told = self.first.binary_search_by_key(&path, |(other, _)| *other);
-        told.map_or(path, |at| self.first[at].1)
+        let at = self.first.binary_search_by_key(&path, |(other, _)| *other);
+        at.map_or(path, |at| self.first[at].1)
     }
 }

@@ -106,7 +106,7 @@ impl Fact {
         })
     }
 
-    /// The present text of this fact about a path; `told` is the recorded one.
+    /// The present text of this fact about a path; `recorded` is the stored one.
     ///
     /// # Errors
     /// The path leads nowhere, to another kind of file, or cannot be examined.
@@ -114,7 +114,7 @@ impl Fact {
         self,
         base: &Base,
         path: &CStr,
-        told: &CStr,
+        recorded: &CStr,
         links: &mut Links,
     ) -> Result<Vec<u8>, Errno> {
         match self {
@@ -132,7 +132,7 @@ impl Fact {
             }
             Fact::Executable => base.may_execute(path).map(|()| Vec::new()),
             Fact::SameTime | Fact::OtherTime | Fact::Same => {
-                Equals::default().text_now(self, base, path, told)
+                Equals::default().text_now(self, base, path, recorded)
             }
             Fact::Nothing => match base.stat_link(path) {
                 Err(error) if means_absent(error) => Ok(Vec::new()),
@@ -182,19 +182,19 @@ mod tests {
         let path = folder.path().join("notes");
         std::fs::write(&path, "four").expect("a file");
         let base = Base::open(folder.path());
-        let told = |fact: Fact| fact.text_now(&base, c"notes", c"", &mut Links::default());
+        let now = |fact: Fact| fact.text_now(&base, c"notes", c"", &mut Links::default());
         let found = base.stat(c"notes").expect("it is there");
-        let told_first = Fact::size_and_time(4, found.mtime_ns);
-        assert_eq!(told(Fact::SizeAndTime), Ok(told_first.clone()));
+        let first = Fact::size_and_time(4, found.mtime_ns);
+        assert_eq!(now(Fact::SizeAndTime), Ok(first.clone()));
         let file = std::fs::File::open(&path).expect("it is there");
         file.set_modified(std::time::UNIX_EPOCH).expect("utimens");
-        assert_ne!(told(Fact::SizeAndTime), Ok(told_first));
+        assert_ne!(now(Fact::SizeAndTime), Ok(first));
         let folder = Fact::SizeAndTime.text_now(&base, c".", c"", &mut Links::default());
         assert!(folder.is_err());
 
-        assert_eq!(told(Fact::Executable), Err(Errno::ACCESS));
+        assert_eq!(now(Fact::Executable), Err(Errno::ACCESS));
         std::fs::set_permissions(&path, PermissionsExt::from_mode(0o755)).expect("chmod");
-        assert_eq!(told(Fact::Executable), Ok(Vec::new()));
+        assert_eq!(now(Fact::Executable), Ok(Vec::new()));
         assert_eq!(Fact::from_byte(8), Some(Fact::SizeAndTime));
         assert_eq!(Fact::from_byte(9), Some(Fact::Executable));
     }

@@ -37,15 +37,15 @@ impl Links {
         Ok(real.unwrap_or_else(|| path.to_vec()))
     }
 
-    /// Whether an absolute path leads to `told`. The caller has just seen that its last name exists and is no link.
+    /// Whether an absolute path leads to `target`. The caller has just seen that its last name exists and is no link.
     ///
     /// # Errors
     /// See [`Links::resolve`].
-    pub(super) fn plain_leads_to(&mut self, path: &[u8], told: &[u8]) -> Result<bool, Errno> {
+    pub(super) fn plain_leads_to(&mut self, path: &[u8], target: &[u8]) -> Result<bool, Errno> {
         let slash = memchr::memrchr(b'/', path).ok_or(Errno::INVAL)?;
         let (above, name) = path.split_at(slash);
         if matches!(name, b"/" | b"/." | b"/..") {
-            return Ok(self.resolve(path)? == told);
+            return Ok(self.resolve(path)? == target);
         }
         let mut walk = Walk {
             leads_on: true,
@@ -54,7 +54,7 @@ impl Links {
         let folder = self.folder(above, &mut walk)?;
         let real = folder.real();
         let real = real.strip_suffix(b"/").unwrap_or(real);
-        Ok(told.strip_prefix(real) == Some(name))
+        Ok(target.strip_prefix(real) == Some(name))
     }
 
     /// The resolved path; `None` if the path has no links and is in its shortest form.
@@ -220,21 +220,21 @@ mod tests {
             "a/b/../../../..",
         ] {
             let path = format!("{}/{path}", root.display());
-            let told = Path::new(&path).canonicalize();
+            let expected = Path::new(&path).canonicalize();
             let found = links.resolve(path.as_bytes());
-            right += u32::from(told.is_ok());
-            if let (Ok(told), Ok(last)) = (&told, std::fs::symlink_metadata(&path))
+            right += u32::from(expected.is_ok());
+            if let (Ok(expected), Ok(last)) = (&expected, std::fs::symlink_metadata(&path))
                 && !last.is_symlink()
             {
-                let told = told.as_os_str().as_bytes();
+                let expected = expected.as_os_str().as_bytes();
                 let mut other = Links::default();
                 assert_eq!(
-                    other.plain_leads_to(path.as_bytes(), told),
+                    other.plain_leads_to(path.as_bytes(), expected),
                     Ok(true),
                     "{path}"
                 );
                 assert_eq!(
-                    links.plain_leads_to(path.as_bytes(), told),
+                    links.plain_leads_to(path.as_bytes(), expected),
                     Ok(true),
                     "{path}"
                 );
@@ -245,12 +245,18 @@ mod tests {
                 );
                 plain += 1;
             }
-            match (told, found) {
-                (Ok(told), Ok(found)) => assert_eq!(told.as_os_str().as_bytes(), found, "{path}"),
-                (Err(told), Err(found)) => {
-                    assert_eq!(told.raw_os_error(), Some(found.raw_os_error()), "{path}");
+            match (expected, found) {
+                (Ok(expected), Ok(found)) => {
+                    assert_eq!(expected.as_os_str().as_bytes(), found, "{path}")
                 }
-                (told, found) => panic!("{path}: {told:?} {found:?}"),
+                (Err(expected), Err(found)) => {
+                    assert_eq!(
+                        expected.raw_os_error(),
+                        Some(found.raw_os_error()),
+                        "{path}"
+                    );
+                }
+                (expected, found) => panic!("{path}: {expected:?} {found:?}"),
             }
         }
         assert!(right > 15 && plain > 10);

@@ -49,18 +49,18 @@ impl Seen {
             }
         }
         seen.take_programs(&observed, &foreign);
-        for (path, told) in &observed.looked {
+        for (path, identity) in &observed.looked {
             // An opened file counts by its content.
             let opened = observed.read.contains_key(path) || observed.libraries.contains_key(path);
             if foreign(path) && !opened {
-                seen.size_and_time(path, told);
+                seen.size_and_time(path, identity);
             }
         }
         if precompiled::is_read(&observed, scene.directory) {
             // One that was opened counts with both.
             let compared = observed.looked_by_known.iter();
-            for (path, told) in compared.filter(|(path, _)| foreign(path)) {
-                seen.size_and_time(path, told);
+            for (path, identity) in compared.filter(|(path, _)| foreign(path)) {
+                seen.size_and_time(path, identity);
             }
         }
         for (path, identity) in &observed.libraries {
@@ -102,8 +102,8 @@ impl Seen {
         seen
     }
 
-    fn size_and_time(&mut self, path: &PathText, told: &Identity) {
-        let text = Fact::size_and_time(told.size, told.mtime_ns);
+    fn size_and_time(&mut self, path: &PathText, identity: &Identity) {
+        let text = Fact::size_and_time(identity.size, identity.mtime_ns);
         self.facts.insert((path.clone(), Fact::SizeAndTime), text);
     }
 

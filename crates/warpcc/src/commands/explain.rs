@@ -146,7 +146,7 @@ fn explain_steps(session: &Session<'_>) -> anyhow::Result<(Explanation, String)>
     let words = std::iter::once(request.nvcc.as_os_str()).chain(request.args.iter().map(|a| &**a));
     let listener = Listener {
         request,
-        teller: RefCell::new(Recorder::new(warpcc_explain::ObservedCall {
+        recorder: RefCell::new(Recorder::new(warpcc_explain::ObservedCall {
             command: words.map(|w| w.to_string_lossy().into_owned()).collect(),
             directory: request.directory.display().to_string(),
         })),
@@ -183,7 +183,7 @@ fn explain_steps(session: &Session<'_>) -> anyhow::Result<(Explanation, String)>
     let mut drawing = Vec::new();
     graph::write_svg(&timeline, &mut drawing).context("the steps cannot be drawn")?;
     Ok((
-        listener.teller.into_inner().finish(code),
+        listener.recorder.into_inner().finish(code),
         String::from_utf8_lossy(&drawing).into_owned(),
     ))
 }
@@ -191,7 +191,7 @@ fn explain_steps(session: &Session<'_>) -> anyhow::Result<(Explanation, String)>
 /// Looks at what each step wrote, before the next one starts.
 struct Listener<'a> {
     request: &'a Request,
-    teller: RefCell<Recorder>,
+    recorder: RefCell<Recorder>,
 }
 
 impl Listener<'_> {
@@ -211,9 +211,9 @@ impl Listener<'_> {
 
 impl BuildListener for Listener<'_> {
     fn finished(&self, graph: &TaskGraph, finished: &Finished, aside: &Path) {
-        let mut teller = self.teller.borrow_mut();
-        if !teller.has_plan() {
-            teller.plan(graph, &mut |path| {
+        let mut recorder = self.recorder.borrow_mut();
+        if !recorder.has_plan() {
+            recorder.plan(graph, &mut |path| {
                 std::fs::read(self.request.absolute(path)).ok()
             });
         }
@@ -231,7 +231,7 @@ impl BuildListener for Listener<'_> {
             stdout: String::from_utf8_lossy(&finished.stdout).into_owned(),
             stderr: String::from_utf8_lossy(&finished.stderr).into_owned(),
         };
-        teller.step(graph, finished.step, observed, &mut |id| {
+        recorder.step(graph, finished.step, observed, &mut |id| {
             self.bytes(graph, id, aside)
         });
     }

@@ -77,8 +77,8 @@ pub(super) fn advise(
         false if binaries.is_empty() => Ok(()),
         false => print::advise::write(&advice, out),
     })?;
-    let told: Vec<_> = binaries.iter().zip(problems).collect();
-    if report(&errors, &told) {
+    let with_problems: Vec<_> = binaries.iter().zip(problems).collect();
+    if report(&errors, &with_problems) {
         return Ok(FAILED);
     }
     let to_fix = advice.remarks.iter().any(|r| r.weight == Weight::Fix);

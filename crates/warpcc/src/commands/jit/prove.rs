@@ -75,8 +75,8 @@ pub(super) fn prove(
         false if binaries.is_empty() => Ok(()),
         false => print::prove::write(&proof, out),
     })?;
-    let told: Vec<_> = binaries.iter().zip(problems).collect();
-    if report(&errors, &told) || !proof.unknown.is_empty() {
+    let with_problems: Vec<_> = binaries.iter().zip(problems).collect();
+    if report(&errors, &with_problems) || !proof.unknown.is_empty() {
         return Ok(FAILED);
     }
     let proven = proof.failures.is_empty() && proof.texts > 0;

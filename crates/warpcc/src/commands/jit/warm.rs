@@ -82,8 +82,8 @@ pub(super) fn warm(args: &WarmArgs, context: &ProcessContext) -> anyhow::Result<
         false => print::warm::write(&warmed, out),
     })?;
     let problems: Vec<Vec<Problem>> = verdicts.iter().map(|v| v.problems.clone()).collect();
-    let told: Vec<_> = binaries.iter().zip(problems).collect();
-    if report(&errors, &told) {
+    let with_problems: Vec<_> = binaries.iter().zip(problems).collect();
+    if report(&errors, &with_problems) {
         return Ok(FAILED);
     }
     let kept = warmed.modules.iter().all(|module| module.is_kept());
