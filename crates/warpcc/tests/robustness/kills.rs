@@ -50,6 +50,17 @@ pub fn start(space: &TestSpace) -> Child {
         .expect("starting warpcc")
 }
 
+/// Starts the call, kills warpcc alone after `delay` milliseconds, and asserts that no tool of it goes on.
+pub fn kill_warpcc_after(space: &TestSpace, delay: u64) {
+    let mut child = start(space);
+    std::thread::sleep(Duration::from_millis(delay));
+    // The process may have ended already.
+    let _ = child.kill();
+    child.wait().expect("waiting for warpcc");
+    let left = wait_for_quiet(space, Duration::from_secs(1));
+    assert!(left.is_empty(), "still running after {delay} ms: {left:?}");
+}
+
 fn pid(child: &Child) -> Pid {
     Pid::from_child(child)
 }
@@ -218,12 +229,7 @@ fn only_warpcc_is_killed() {
     for delay in [100, 300, 600] {
         space.remove("out.o");
         space.clear_cache();
-        let mut child = start(&space);
-        std::thread::sleep(Duration::from_millis(delay));
-        let _ = child.kill();
-        child.wait().expect("waiting for warpcc");
-        let left = wait_for_quiet(&space, Duration::from_secs(1));
-        assert!(left.is_empty(), "still running after {delay} ms: {left:?}");
+        kill_warpcc_after(&space, delay);
         space.run(&Program::Launcher, &space.words(TWO));
         for name in space.leftovers() {
             crate::space::remove_tree(&space.tmp().join(name));

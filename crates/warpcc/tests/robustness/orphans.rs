@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::kills::{start, wait_for_quiet};
+use crate::kills::{kill_warpcc_after, wait_for_quiet};
 use crate::space;
 use crate::space::TestSpace;
 
@@ -135,13 +135,7 @@ fn tools_end_with_a_killed_warpcc_that_does_not_watch_them() {
 fn killed_between_tools_nothing_runs_either() {
     let space = space("orphans-often");
     for delay in [40, 90, 170, 260, 410] {
-        let mut child = start(&space);
-        std::thread::sleep(Duration::from_millis(delay));
-        // The process may have ended already.
-        let _ = child.kill();
-        child.wait().expect("waiting for warpcc");
-        let left = wait_for_quiet(&space, Duration::from_secs(1));
-        assert!(left.is_empty(), "still running after {delay} ms: {left:?}");
+        kill_warpcc_after(&space, delay);
         space.clear_cache();
     }
 }
