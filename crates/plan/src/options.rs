@@ -51,7 +51,7 @@ pub enum Effect {
     DependPhony,
     /// `-optf`: more arguments are in a file.
     OptionsFile,
-    /// `-Xcompiler`, `-Xlinker`, `-Xarchive`: options of the host's tools, see [`crate::host_options`].
+    /// `-Xcompiler`, `-Xlinker`, `-Xarchive`: options of the host's tools, see `host_options`.
     HostOptions,
     /// Host debug information, which contains the working directory.
     HostDebug,
