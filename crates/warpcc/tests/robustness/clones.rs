@@ -267,7 +267,9 @@ fn write_twins(space: &TestSpace) {
         struct AtStart {\n\
           AtStart() {\n\
             cudaFuncAttributes a;\n\
-            said(WHICH, cudaFuncGetAttributes(&a, fill) == cudaFuncGetAttributes(&a, hidden));\n\
+            bool same = cudaFuncGetAttributes(&a, (const void *)fill) ==\n\
+                        cudaFuncGetAttributes(&a, (const void *)hidden);\n\
+            said(WHICH, same);\n\
           }\n\
         } at_start;\n\
         }\n";
@@ -290,7 +292,7 @@ fn write_twins(space: &TestSpace) {
 
 #[test]
 fn equal_names_in_several_folders_link_and_run() {
-    let mut space = TestSpace::whole("clones-twins");
+    let mut space = TestSpace::new("clones-twins");
     write_twins(&space);
     let work = space.work().display().to_string();
     let objects = "left.o right.o main.o";
