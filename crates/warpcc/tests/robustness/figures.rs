@@ -5,14 +5,14 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 use warpcc_testkit::Toolkit;
 
-use crate::space::{Program, TestSpace};
+use crate::space::{Program, TestSpace, small};
 
 const KERNEL: &str =
     "#include \"twice.h\"\n__global__ void k(float *x) { x[threadIdx.x] = twice(x[0]); }\n";
 const HEADER: &str = "template <class T> __device__ T twice(T x) { return x + x; }\n";
 
 fn space(name: &str, toolkit: Toolkit) -> TestSpace {
-    let mut space = TestSpace::with_toolkit(name, toolkit);
+    let mut space = TestSpace::with_toolkit(name, small(toolkit));
     space.set_env("WARPCC_BUILD_ID", "figures");
     space.write("case.cu", KERNEL);
     space.write("twice.h", HEADER);
