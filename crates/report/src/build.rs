@@ -227,7 +227,7 @@ impl Build {
             (Some(driver), _) => driver.clone(),
             (None, [only]) => only.file.clone(),
             (None, []) => "empty build".to_owned(),
-            (None, _) => "calls without a build tool".to_owned(),
+            (None, _) => self.id.clone(),
         }
     }
 }

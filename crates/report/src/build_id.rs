@@ -118,6 +118,13 @@ pub fn identify(own: &Process, ancestors: &[Process], boot: &str, given: Option<
     }
 }
 
+/// What drove a build, for people: its tool's command line, or that it had no tool. `None` if only the ID is known, which
+/// the user has chosen.
+pub fn origin<'a>(id: &str, driver: Option<&'a str>) -> Option<&'a str> {
+    let is_alone = id.starts_with(&format!("{ALONE}-"));
+    driver.or_else(|| is_alone.then_some("a call without a build tool"))
+}
+
 impl Process {
     /// A number that no other call has, in whatever run of a machine. It has 53 bits, so that
     /// JavaScript's numbers hold it.

@@ -118,6 +118,7 @@ fn a_lone_call_is_a_build_in_the_log_of_its_session() {
     assert_ne!(first.id, second.id);
     assert_eq!(first.log, second.log);
     assert!(first.log.starts_with("alone-"));
+    assert_eq!(origin(&first.id, None), Some("a call without a build tool"));
 }
 
 #[test]
@@ -127,6 +128,8 @@ fn a_given_id_wins_and_is_a_safe_file_name() {
     assert_eq!(given("nightly-7").id, "nightly-7");
     assert_eq!(given("nightly-7").log, "nightly-7");
     assert_eq!(given("nightly-7").driver.as_deref(), Some("ninja"));
+    assert_eq!(origin("nightly-7", Some("ninja")), Some("ninja"));
+    assert_eq!(origin("nightly-7", None), None);
     assert!(given("  ").id.starts_with("ninja-"));
     for odd in ["../../etc/x", ".", "a b", "ä", "alone-1", &"x".repeat(500)] {
         let log = given(odd).log;

@@ -5,6 +5,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde_json::json;
 use warpcc_report::Summary;
+use warpcc_report::build_id::origin;
 use warpcc_report::history::Remembered;
 use warpcc_report::monitor::harmless;
 use warpcc_report::summary::{Segment, SegmentKind};
@@ -30,8 +31,8 @@ fn at_once(summary: &Summary) -> String {
 /// Writes the build for people: the figures, then where the time went, then where to read on.
 pub fn write_text(summary: &Summary, out: &mut dyn Write) -> io::Result<()> {
     write!(out, "{}", harmless(&summary.build))?;
-    if let Some(driver) = &summary.driver {
-        write!(out, ": {}", harmless(driver))?;
+    if let Some(origin) = origin(&summary.build, summary.driver.as_deref()) {
+        write!(out, ": {}", harmless(origin))?;
     }
     writeln!(out, "\n")?;
     let calls = &summary.calls;

@@ -4,6 +4,7 @@ use std::io::{self, Write};
 
 use warpcc_report::Build;
 use warpcc_report::build::BuildCall;
+use warpcc_report::build_id::origin;
 use warpcc_report::monitor::harmless;
 use warpcc_report::record::{CallOutcome, KeyPartChange};
 
@@ -41,11 +42,13 @@ fn write(build: &Build, out: &mut dyn Write) -> io::Result<()> {
     let calls = build.calls.iter().filter(counted).count();
     let groups = groups(build);
     let missed: usize = groups.iter().map(|group| group.files.len()).sum();
-    let title = build.title();
-    writeln!(out, "{}: {}", harmless(&build.id), harmless(&title))?;
+    write!(out, "{}", harmless(&build.id))?;
+    if let Some(origin) = origin(&build.id, build.driver.as_deref()) {
+        write!(out, ": {}", harmless(origin))?;
+    }
     writeln!(
         out,
-        "{missed} of {calls} {} not answered from the cache",
+        "\n{missed} of {calls} {} not answered from the cache",
         if calls == 1 { "call" } else { "calls" }
     )?;
     for group in &groups {
