@@ -105,12 +105,13 @@ fn as_nvcc(space: &TestSpace, [nvcc, warpcc]: &[Program; 2], what: &str) {
 #[test]
 fn a_cache_on_a_disk_of_any_size() {
     let space = space("cache-sizes");
+    let reference = space.run_reference(DEVICE);
     // From no room even for a folder to room for everything.
     for kib in (4..=40).step_by(12).chain((60..=320).step_by(20)) {
         let Some(_disk) = Disk::mount(&space.cache(), kib) else {
             return;
         };
-        space.agree_twice_uncounted(DEVICE);
+        space.agree_twice_with(DEVICE, &reference);
         let verify = space.warpcc_with(&["cache", "verify"]);
         assert_eq!(verify.code, 0, "{kib} KiB: {}", verify.stderr_text());
     }
@@ -150,6 +151,7 @@ fn nvcc_with(space: &TestSpace, kib: u32) -> Option<i32> {
 fn temporary_files_on_a_disk_of_any_size() {
     const STEP: u32 = 28;
     let space = space("tmp-sizes");
+    let build = space.agree(OBJECT);
     let (mut too_few, mut enough) = (256, 32_768);
     while enough - too_few > STEP {
         let kib = u32::midpoint(too_few, enough);
@@ -179,7 +181,7 @@ fn temporary_files_on_a_disk_of_any_size() {
             }
         }
         // No partial file was stored.
-        space.agree(OBJECT).demand_no_fallback();
+        space.again(OBJECT, &build).demand_no_fallback();
     }
 }
 

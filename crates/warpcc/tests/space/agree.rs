@@ -90,10 +90,7 @@ impl TestSpace {
     /// The same with another way to start warpcc, or a laxer comparison.
     #[track_caller]
     pub fn agree_as(&self, program: &Program, line: &str, exactness: Exactness) -> Build {
-        let args = self.words(line);
-        let before = Snapshot::take(&self.work());
-        let want = self.run(&self.reference(), &args);
-        let wanted = Snapshot::take(&self.work()).since(&before);
+        let (want, wanted) = self.run_reference(line);
         wanted.delete_from(&self.work());
         self.same_as(program, line, exactness, &want, &wanted)
     }
@@ -153,10 +150,21 @@ impl TestSpace {
     /// (no usable cache) and may warn about that on lines of its own, which start with `warpcc`.
     #[track_caller]
     pub fn agree_twice_uncounted(&self, line: &str) {
-        let args = self.words(line);
+        self.agree_twice_with(line, &self.run_reference(line));
+    }
+
+    /// Runs the line with a fresh nvcc. Gives its outcome and its outputs.
+    pub fn run_reference(&self, line: &str) -> (Outcome, Snapshot) {
         let before = Snapshot::take(&self.work());
-        let want = self.run(&self.reference(), &args);
+        let want = self.run(&self.reference(), &self.words(line));
         let wanted = Snapshot::take(&self.work()).since(&before);
+        (want, wanted)
+    }
+
+    /// [`Self::agree_twice_uncounted`] with a reference of the same line, from which nothing has changed since.
+    #[track_caller]
+    pub fn agree_twice_with(&self, line: &str, (want, wanted): &(Outcome, Snapshot)) {
+        let args = self.words(line);
         for _ in 0..2 {
             wanted.delete_from(&self.work());
             let before = Snapshot::take(&self.work());
@@ -169,8 +177,8 @@ impl TestSpace {
                 .collect::<Vec<_>>()
                 .concat();
             let scratch = self.beside("compare");
-            let mut found = differences(&wanted, &outputs, Exactness::Bytes, &scratch);
-            found.extend(self.stream_rule().differences(&want, &got));
+            let mut found = differences(wanted, &outputs, Exactness::Bytes, &scratch);
+            found.extend(self.stream_rule().differences(want, &got));
             assert!(
                 found.is_empty(),
                 "`{line}` differs from nvcc:\n{}",
