@@ -39,5 +39,6 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(products::keep_product, module)?)?;
     module.add_function(wrap_pyfunction!(products::forget_product, module)?)?;
     module.add_function(wrap_pyfunction!(many::compile_many, module)?)?;
+    module.add_function(wrap_pyfunction!(many::serve_compilations, module)?)?;
     module.add("__version__", env!("CARGO_PKG_VERSION"))
 }

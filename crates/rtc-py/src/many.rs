@@ -1,11 +1,13 @@
 //! Many kernels at once.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
+use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
-use warpcc_rtc::{CompileRequest, ManyOptions, Progress};
+use warpcc_rtc::{CompileRequest, ManyOptions, Progress, WorkerCommand};
 
 use crate::arguments::{deadline, target, texts};
 use crate::cache::{KernelCache, made};
@@ -34,9 +36,10 @@ struct Asked<'py> {
     file: Option<String>,
 }
 
-/// Compiles them, or finds them. For each an Image, or the exception that says why there is none.
+/// Compiles them, or finds them. For each an Image, or the exception that says why there is none. `worker` is the command of
+/// processes that call [`serve_compilations`]; without one, only threads of this process compile.
 #[pyfunction]
-#[pyo3(signature = (cache, kernels, threads, progress, timeout))]
+#[pyo3(signature = (cache, kernels, threads, progress, timeout, worker))]
 pub fn compile_many<'py>(
     py: Python<'py>,
     cache: &KernelCache,
@@ -44,6 +47,7 @@ pub fn compile_many<'py>(
     threads: usize,
     progress: Option<Py<PyAny>>,
     timeout: Option<f64>,
+    worker: Option<Vec<OsString>>,
 ) -> PyResult<Bound<'py, PyList>> {
     let requests: PyResult<Vec<CompileRequest>> = kernels
         .iter()
@@ -53,6 +57,7 @@ pub fn compile_many<'py>(
     let deadline = deadline(py, timeout)?;
     let options = ManyOptions {
         threads,
+        workers: worker.and_then(command),
         ..ManyOptions::default()
     };
     let raised = Mutex::new(None);
@@ -90,6 +95,20 @@ pub fn compile_many<'py>(
         }
     }
     Ok(images)
+}
+
+/// The command of a program and its arguments.
+fn command(words: Vec<OsString>) -> Option<WorkerCommand> {
+    let mut words = words.into_iter();
+    let program = words.next()?;
+    Some(WorkerCommand::new(program, words))
+}
+
+/// Compiles for the process that started this one, until that ends or needs no more: `_worker.py` calls it.
+#[pyfunction]
+pub fn serve_compilations(py: Python<'_>) -> PyResult<()> {
+    py.detach(warpcc_rtc::serve_compilations)
+        .map_err(PyRuntimeError::new_err)
 }
 
 fn request(py: Python<'_>, cache: &KernelCache, asked: &Asked<'_>) -> PyResult<CompileRequest> {

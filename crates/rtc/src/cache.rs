@@ -29,9 +29,17 @@ use crate::settings::CacheSettings;
 use crate::single_flight::Flights;
 use crate::target::{RealArch, Target};
 use crate::tiers::{Found, Tiers};
+use crate::workers::Place;
 
-/// What a compilation waits for before it begins, and holds while it runs.
-type Admit<'a> = &'a (dyn Fn() -> Result<Option<warpcc_budget::Claim>, Error> + 'a);
+/// What a compilation waits for before it begins.
+type Admit<'a> = &'a (dyn Fn() -> Result<Turn<'a>, Error> + 'a);
+
+/// What a compilation holds while it runs: the place where it runs, and a part of the machine.
+#[derive(Default)]
+struct Turn<'a> {
+    place: Option<Place<'a, 'a>>,
+    _claim: Option<warpcc_budget::Claim>,
+}
 
 /// An image of a kernel, and where it was found.
 #[derive(Debug, Clone)]
@@ -214,7 +222,7 @@ impl KernelCache {
     /// See [`Compiler::compile`]. A text that does not compile is saved as a whole, and the error names the file. The cache
     /// itself never causes an error: see [`KernelCache::remarks`].
     pub fn get(&self, request: &CompileRequest, limits: &CallLimits) -> Result<Image, Error> {
-        self.get_admitted(request, limits, &|| Ok(None))
+        self.get_admitted(request, limits, &|| Ok(Turn::default()))
     }
 
     /// As [`KernelCache::get`]. A compilation waits for `admit` first, which gives it a part of the machine, or refuses.
@@ -258,8 +266,7 @@ impl KernelCache {
         });
         let Ok(seen) = seen else {
             // The included files cannot be known, so the image must not be stored.
-            let _claim = admit()?;
-            let compiled = self.compile(&request, None, limits)?;
+            let compiled = self.compile(&request, None, limits, &mut admit()?)?;
             self.record(|recorder| recorder.program(&request));
             return Ok(Image {
                 compiled: compiled.into(),
@@ -275,8 +282,8 @@ impl KernelCache {
                 return Ok((compiled, Found::Memory));
             }
             let (compiled, found) = self.find_or_make(&key, &request.name, limits, || {
-                let _claim = admit()?;
-                let compiled = self.compile(&request, Some(&key), limits)?;
+                let mut turn = admit()?;
+                let compiled = self.compile(&request, Some(&key), limits, &mut turn)?;
                 Ok((compiled, seen.still_holds(&request)))
             })?;
             if let Some(manifest) = &seen.manifest

@@ -1,6 +1,5 @@
 //! Compiles a program's text with NVRTC: no GPU, no driver, no cache.
 
-use std::ffi::CString;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -14,8 +13,9 @@ use crate::diagnostics::first_error;
 use crate::environment::Environment;
 use crate::error::{CompileFailure, Error};
 use crate::includes;
-use crate::nvrtc::{BundledHeaders, Fault, Job, Nvrtc, Take};
-use crate::request::{CompileRequest, PrecompiledHeaders, program_name};
+use crate::job_texts::JobTexts;
+use crate::nvrtc::{BundledHeaders, Fault, LoadedBuild, Made, Nvrtc};
+use crate::request::{CompileRequest, PrecompiledHeaders};
 use crate::target::Target;
 use crate::version::Version;
 
@@ -191,30 +191,30 @@ impl Compiler {
         request: &CompileRequest,
         limits: &CallLimits,
     ) -> Result<Compiled, Error> {
+        self.compile_in(request, limits, |_| None)
+    }
+
+    /// As [`Compiler::compile`]. `elsewhere` is asked first: it runs the texts in another process, or returns `None`, and
+    /// then NVRTC runs in this one.
+    pub(crate) fn compile_in(
+        &self,
+        request: &CompileRequest,
+        limits: &CallLimits,
+        elsewhere: impl FnOnce(&JobTexts) -> Option<Result<Made, Fault>>,
+    ) -> Result<Compiled, Error> {
         request.check()?;
         limits.check(&request.name)?;
         let options = self.options(request);
-        let texts = Texts::new_checked(request, &options)?;
-        let take = match request.target {
-            Target::Cubin(_) => Take::Cubin,
-            Target::Ptx(_) => Take::Ptx,
-            Target::LtoIr(_) => Take::LtoIr,
-        };
-        let (nvrtc, its_limits) = (self.nvrtc.clone(), limits.clone());
-        let work = move || {
-            let stop = || its_limits.passed("").is_err();
-            nvrtc.run(&Job {
-                source: &texts.source,
-                name: &texts.name,
-                headers: &texts.headers,
-                expressions: &texts.expressions,
-                options: &texts.options,
-                take,
-                stop: its_limits.any().then_some(&stop),
-            })
-        };
-        let made = on_a_deep_stack(work, limits)
-            .map_err(|fault| self.failure(fault, request, limits, &options))?;
+        let texts = JobTexts::new_checked(request, &options)?;
+        let ran = elsewhere(&texts).unwrap_or_else(|| {
+            let (nvrtc, its_limits) = (self.nvrtc.clone(), limits.clone());
+            let work = move || {
+                let stop = || its_limits.passed("").is_err();
+                nvrtc.run(&texts.job(its_limits.any().then_some(&stop)))
+            };
+            on_a_deep_stack(work, limits)
+        });
+        let made = ran.map_err(|fault| self.failure(fault, request, limits, &options))?;
         if made.image.is_empty() {
             return Err(Error::Call {
                 call: "nvrtcCompileProgram",
@@ -228,6 +228,11 @@ impl Compiler {
             lowered: asked.zip(made.lowered).collect(),
             log: made.log,
         })
+    }
+
+    /// The build of NVRTC that this process has loaded; `None` if that cannot be known.
+    pub(crate) fn loaded(&self) -> Option<&LoadedBuild> {
+        self.nvrtc.loaded()
     }
 
     /// The files whose content decides the result of a compilation.
@@ -323,43 +328,5 @@ impl Compiler {
                 saved: None,
             })),
         }
-    }
-}
-
-/// A request's texts in the form of C.
-struct Texts {
-    source: CString,
-    name: CString,
-    headers: Vec<(CString, CString)>,
-    expressions: Vec<CString>,
-    options: Vec<CString>,
-}
-
-impl Texts {
-    fn new_checked(request: &CompileRequest, options: &[Vec<u8>]) -> Result<Self, Error> {
-        let header = |header: &crate::request::Text| {
-            Ok((
-                c_text("name of a header", header.name.as_bytes())?,
-                c_text("header", header.text.as_bytes())?,
-            ))
-        };
-        let name = program_name(&request.plain_name());
-        let expressions = request.name_expressions.iter();
-        Ok(Self {
-            source: c_text("source", request.whole_text().as_bytes())?,
-            name: c_text("name", name.as_os_str().as_bytes())?,
-            headers: request
-                .headers
-                .iter()
-                .map(header)
-                .collect::<Result<_, Error>>()?,
-            expressions: expressions
-                .map(|expression| c_text("name expression", expression.as_bytes()))
-                .collect::<Result<_, _>>()?,
-            options: options
-                .iter()
-                .map(|option| c_text("option", option))
-                .collect::<Result<_, _>>()?,
-        })
     }
 }

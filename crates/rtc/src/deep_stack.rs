@@ -9,7 +9,7 @@ use crate::call_limits::CallLimits;
 use crate::nvrtc::{Fault, Made};
 
 /// Templates nest deeply, and so does a compiler's stack; a thread of Rust's has 2 MiB.
-const STACK: usize = 64 << 20;
+pub(crate) const STACK: usize = 64 << 20;
 
 /// How often a thread that waits for the compiler checks the limits.
 const PAUSE: Duration = Duration::from_millis(20);

@@ -28,6 +28,7 @@ mod fatbins;
 mod ffi;
 mod include_names;
 mod includes;
+mod job_texts;
 mod kernel;
 mod keys;
 mod library;
@@ -50,6 +51,7 @@ mod single_flight;
 mod target;
 mod tiers;
 mod version;
+mod workers;
 
 pub use cache::{Image, KernelCache, ManyOptions, Progress};
 pub use call_limits::{CallLimits, Cancel};
@@ -76,5 +78,6 @@ pub use version::Version;
 pub use warpcc_budget::BoardPlace;
 pub use warpcc_cache::{Key, Upstream};
 pub use warpcc_fatbin::{Arch, DriverVersion};
+pub use workers::{WorkerCommand, serve_compilations};
 
 pub use target::{NotATarget, RealArch, Target, VirtualArch};

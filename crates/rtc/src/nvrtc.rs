@@ -12,6 +12,7 @@ mod functions;
 mod program;
 
 use std::ffi::{CStr, c_char, c_uint};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::ptr;
 
@@ -47,6 +48,37 @@ pub struct BundledHeaders {
     pub bytes: u64,
 }
 
+/// Which build of NVRTC a process has loaded: the files, and what `stat` said of them then.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct LoadedBuild {
+    pub version: Version,
+    pub library: PathBuf,
+    /// For the library and its builtins: device, inode, size, and time of the last change.
+    pub files: Vec<[u64; 5]>,
+}
+
+impl LoadedBuild {
+    fn find(version: Version, library: &Path, builtins: Option<&Path>) -> Option<Self> {
+        // Without the builtins next to it, it is not known which ones NVRTC opens.
+        let files = [library, builtins?].into_iter().map(|path| {
+            let found = std::fs::metadata(path).ok()?;
+            let changed = [found.mtime(), found.mtime_nsec()].map(i64::cast_unsigned);
+            Some([
+                found.dev(),
+                found.ino(),
+                found.size(),
+                changed[0],
+                changed[1],
+            ])
+        });
+        Some(Self {
+            version,
+            library: library.to_path_buf(),
+            files: files.collect::<Option<_>>()?,
+        })
+    }
+}
+
 /// NVRTC, which stays loaded until the process ends. Any number of threads may use it.
 #[derive(Debug)]
 pub struct Nvrtc {
@@ -55,6 +87,7 @@ pub struct Nvrtc {
     path: PathBuf,
     /// The device library that NVRTC opens when it compiles, if it is next to NVRTC.
     builtins: Option<PathBuf>,
+    loaded: Option<LoadedBuild>,
     functions: Functions,
 }
 
@@ -85,11 +118,13 @@ impl Nvrtc {
         // The wheels of 13.0 and before search for it only with the dynamic linker.
         let builtins = path.with_file_name(format!("libnvrtc-builtins.so.{version}"));
         let builtins = library::load_ahead(&builtins).then_some(builtins);
+        let loaded = LoadedBuild::find(version, &path, builtins.as_deref());
         Ok(Self {
             version,
             architectures,
             path,
             builtins,
+            loaded,
             functions,
         })
     }
@@ -107,6 +142,11 @@ impl Nvrtc {
     /// The library's file, as the kernel names it; empty if the kernel does not.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// The build that this process has loaded; `None` if that cannot be known.
+    pub(crate) fn loaded(&self) -> Option<&LoadedBuild> {
+        self.loaded.as_ref()
     }
 
     /// The files whose content decides the result of a compilation.

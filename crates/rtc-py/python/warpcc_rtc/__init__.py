@@ -17,6 +17,7 @@ import threading
 import weakref
 from typing import Any, Callable, Dict, List, Optional, Sequence, Union
 
+from . import _workers
 from ._errors import (
     ArgumentError,
     CompileError,
@@ -102,6 +103,7 @@ class KernelCache(_KernelCache):
         progress: Optional[Callable[[int, int, str, Union[Image, Error], float], Any]] = None,
         timeout: Optional[float] = None,
         return_exceptions: bool = False,
+        processes: bool = True,
     ) -> List[Any]:
         """Compiles many kernels, or finds them, and gives an Image for each, in order.
 
@@ -109,12 +111,17 @@ class KernelCache(_KernelCache):
         machine has room for in all processes of this user together. Where several processes ask for the same kernels, each
         is compiled once.
 
+        If many have to be compiled, other processes of this Python compile too, because NVRTC's threads wait for each other.
+        They have the same NVRTC, environment and working directory, import none of your modules, and end with this call. If
+        one fails, its kernel is compiled here, and ``remarks`` says so. With ``processes=False`` no process is started.
+
         ``progress`` is called for each one that is done, by this thread, with: how many are done, how many there are, the
         kernel's name, its Image or exception, and the seconds it took. If it raises, the rest is cancelled. A kernel that
         does not compile does not stop the others; the first exception is raised at the end, or with ``return_exceptions``
         stands in the list.
         """
-        done = _compile_many(self, [_asked(each) for each in kernels], threads, progress, timeout)
+        worker = _workers.command() if processes else None
+        done = _compile_many(self, [_asked(each) for each in kernels], threads, progress, timeout, worker)
         if not return_exceptions:
             for each in done:
                 if isinstance(each, BaseException):

@@ -175,8 +175,12 @@ def compile_many(
     threads: int,
     progress: Optional[Callable[..., Any]],
     timeout: Optional[float],
+    worker: Optional[List[str]],
 ) -> List[Any]:
-    """Many kernels: for each an Image or an exception."""
+    """Many kernels: for each an Image or an exception. ``worker`` is the command of processes that compile too."""
+
+def serve_compilations() -> None:
+    """Compiles for the process that started this one, until that ends."""
 
 def get_product(
     cache: KernelCache,

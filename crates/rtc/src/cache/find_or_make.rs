@@ -9,13 +9,14 @@ use warpcc_cache::{InputManifest, Key, ManifestVerdict};
 use crate::call_limits::CallLimits;
 use crate::compiler::Compiled;
 use crate::error::Error;
+use crate::job_texts::JobTexts;
 use crate::memory::{Remembered, read, written};
 use crate::request::CompileRequest;
 use crate::single_flight::Maker;
 use crate::tiers::Found;
 use crate::{failure_dump, keys, lock};
 
-use super::{Image, KernelCache};
+use super::{Image, KernelCache, Turn};
 
 impl KernelCache {
     /// Lets one thread find or make an image that many threads request, and counts it.
@@ -72,9 +73,18 @@ impl KernelCache {
         request: &CompileRequest,
         key: Option<&Key>,
         limits: &CallLimits,
+        turn: &mut Turn<'_>,
     ) -> Result<Compiled, Error> {
+        let elsewhere = |texts: &JobTexts| {
+            let place = turn.place.as_mut()?;
+            let directory = match request.knows_the_directory() {
+                true => Some(std::path::absolute(".").ok()?),
+                false => None,
+            };
+            place.run(directory.as_deref(), texts, limits)
+        };
         self.compiler
-            .compile(request, limits)
+            .compile_in(request, limits, elsewhere)
             .map_err(|error| match error {
                 Error::Compile(mut failure) => {
                     let key = key.copied().unwrap_or_else(keys::unknown);

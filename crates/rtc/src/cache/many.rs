@@ -10,8 +10,9 @@ use crate::call_limits::{CallLimits, Cancel};
 use crate::error::Error;
 use crate::request::CompileRequest;
 use crate::tiers::Found;
+use crate::workers::{WorkerCommand, Workers};
 
-use super::{Image, KernelCache};
+use super::{Image, KernelCache, Turn};
 
 /// Memory that NVRTC needs for a kernel, in KiB. On the high side: a whole process took 406 MiB for a kernel that includes CUB,
 /// and 99 for a small one (NVRTC 13.5).
@@ -26,6 +27,9 @@ pub struct ManyOptions {
     pub threads: usize,
     /// Where processes agree on their shares of the machine: by default with every warpcc of this user.
     pub budget: BoardPlace,
+    /// How to start processes that compile beside this one: with many small kernels that is faster, because NVRTC's threads
+    /// wait for each other. `None`: only threads of this process compile.
+    pub workers: Option<WorkerCommand>,
 }
 
 /// One image of many is done.
@@ -51,6 +55,9 @@ impl KernelCache {
     /// processes of the user have together. `progress` is called by the calling thread, once for each image; if it returns
     /// false, the rest is cancelled. Several processes that ask for the same requests begin at different places, so that each
     /// compiles some of them and finds the others.
+    ///
+    /// With [`ManyOptions::workers`], NVRTC runs in other processes too, if enough kernels have to be compiled. They end with
+    /// this call. If one fails, its kernel is compiled here, and [`KernelCache::remarks`] says so.
     pub fn get_many(
         &self,
         requests: &[CompileRequest],
@@ -60,19 +67,16 @@ impl KernelCache {
     ) -> Vec<Result<Image, Error>> {
         let total = requests.len();
         let mut results: Vec<Option<Result<Image, Error>>> = vec![None; total];
-        let share = Share::open(options, limits, total);
-        let next = AtomicUsize::new(0);
+        let remark = |remark| self.tiers.remark(remark);
+        let command = options.workers.as_ref();
+        let workers = Workers::new(command, self.compiler.loaded(), &remark);
+        let share = Share::open(options, limits, total, &workers);
         std::thread::scope(|scope| {
             let (sender, receiver) = mpsc::channel();
             for _ in 0..share.threads {
-                let (sender, share, next) = (sender.clone(), &share, &next);
+                let (sender, share) = (sender.clone(), &share);
                 let work = move || {
-                    loop {
-                        let turn = next.fetch_add(1, Ordering::Relaxed);
-                        if turn >= total {
-                            return;
-                        }
-                        let index = (share.first + turn) % total;
+                    while let Some(index) = share.next_index() {
                         let start = Instant::now();
                         let result = self.get_shared(&requests[index], share);
                         // The caller listens until all are done.
@@ -116,8 +120,9 @@ impl KernelCache {
             .collect()
     }
 
-    fn get_shared(&self, request: &CompileRequest, share: &Share) -> Result<Image, Error> {
+    fn get_shared(&self, request: &CompileRequest, share: &Share<'_>) -> Result<Image, Error> {
         self.get_admitted(request, &share.limits, &|| {
+            share.missed.fetch_add(1, Ordering::Relaxed);
             let ask = ClaimRequest {
                 kind: CommandKind::Rtc,
                 slots: 1,
@@ -129,15 +134,21 @@ impl KernelCache {
                 tag: 0,
             };
             let claim = share.board.claim(&ask, &share.waiting);
-            claim.map(Some).map_err(|_| Error::Cancelled {
+            let claim = claim.map_err(|_| Error::Cancelled {
                 what: request.name.to_string(),
+            })?;
+            let place = share.workers.find_place(share.left(), &share.limits);
+            Ok(Turn {
+                place: Some(place),
+                _claim: Some(claim),
             })
         })
     }
 }
 
 /// What the threads of one call share.
-struct Share {
+struct Share<'w> {
+    workers: &'w Workers<'w>,
     board: Board,
     /// Ends waiting for the board.
     waiting: warpcc_budget::Cancel,
@@ -146,10 +157,20 @@ struct Share {
     cancelled: Cancel,
     threads: usize,
     first: usize,
+    total: usize,
+    /// How many requests were begun.
+    begun: AtomicUsize,
+    /// How many of those had to be compiled.
+    missed: AtomicUsize,
 }
 
-impl Share {
-    fn open(options: &ManyOptions, limits: &CallLimits, total: usize) -> Self {
+impl<'w> Share<'w> {
+    fn open(
+        options: &ManyOptions,
+        limits: &CallLimits,
+        total: usize,
+        workers: &'w Workers<'w>,
+    ) -> Self {
         let budget = BudgetLimits::detect();
         let most = match options.threads {
             0 => budget.slots as usize,
@@ -159,6 +180,7 @@ impl Share {
         // Neighbours have neighbouring numbers: these spread them.
         let spread = (u64::from(std::process::id())).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
         Self {
+            workers,
             board: Board::open(&options.budget, budget),
             waiting: warpcc_budget::Cancel::new(),
             limits: CallLimits {
@@ -168,7 +190,26 @@ impl Share {
             cancelled: cancel,
             threads: most.clamp(1, total.max(1)),
             first: spread as usize % total.max(1),
+            total,
+            begun: AtomicUsize::new(0),
+            missed: AtomicUsize::new(0),
         }
+    }
+
+    /// The position of the next request, until there is none.
+    fn next_index(&self) -> Option<usize> {
+        let turn = self.begun.fetch_add(1, Ordering::Relaxed);
+        (turn < self.total).then(|| (self.first + turn) % self.total)
+    }
+
+    /// How many requests that were not begun will have to be compiled, if they are like those before.
+    fn left(&self) -> usize {
+        let begun = self
+            .begun
+            .load(Ordering::Relaxed)
+            .clamp(1, self.total.max(1));
+        let missed = self.missed.load(Ordering::Relaxed).min(begun);
+        self.total.saturating_sub(begun) * missed / begun
     }
 
     fn cancel(&self) {

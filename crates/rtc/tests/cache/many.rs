@@ -18,6 +18,7 @@ fn options(folder: &tempfile::TempDir) -> ManyOptions {
     ManyOptions {
         threads: 4,
         budget: BoardPlace::At(folder.path().join("budget")),
+        workers: None,
     }
 }
 

@@ -1,0 +1,207 @@
+//! A process that compiles, as the process that started it sees it.
+
+use std::fs::File;
+use std::io::{self, Read as _, Seek as _};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt as _;
+use std::path::Path;
+use std::process::{Child, Command};
+use std::time::{Duration, Instant};
+
+use rustix::fs::{MemfdFlags, memfd_create};
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, SendFlags, recv, send};
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+
+use crate::call_limits::CallLimits;
+use crate::job_texts::JobTexts;
+use crate::nvrtc::{Fault, LoadedBuild, Made};
+
+use super::command::WorkerCommand;
+use super::message::{Answer, Hello, Received, framed, ready_from_bytes, task_to_bytes};
+
+/// How late a limit is noticed.
+const PAUSE: Duration = Duration::from_millis(20);
+/// How long the process may show no sign of life: a machine can be very busy.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// A process that has loaded NVRTC and waits for texts. Dropping it kills the process.
+pub(super) struct Worker {
+    child: Child,
+    /// Names the process also after others have waited for it; `None` before Linux 5.3.
+    handle: Option<OwnedFd>,
+    socket: UnixStream,
+    received: Received,
+    /// What the process prints.
+    output: File,
+}
+
+/// Why there is no answer.
+pub(super) enum Trouble {
+    /// A limit was reached.
+    Limit,
+    /// The process is of no more use; the reason, for the user.
+    Failed(String),
+}
+
+impl Worker {
+    /// Starts a process, which must load the NVRTC `build`.
+    pub(super) fn start(
+        command: &WorkerCommand,
+        build: &LoadedBuild,
+        limits: &CallLimits,
+    ) -> Result<Self, Trouble> {
+        let mut worker = Self::spawn(command).map_err(|error| {
+            let program = command.program.display();
+            Trouble::Failed(format!("{program} does not start: {error}"))
+        })?;
+        let hello = Hello {
+            parent: std::process::id(),
+            library: build.library.clone(),
+        };
+        let ready = worker.exchange(&hello.to_bytes(), limits)?;
+        match ready_from_bytes(&ready) {
+            Some(Ok(theirs)) if theirs == *build => Ok(worker),
+            Some(Ok(_)) => Err(Trouble::Failed("it has loaded another NVRTC".to_owned())),
+            Some(Err(why)) => Err(Trouble::Failed(why)),
+            None => Err(Trouble::Failed(not_understood())),
+        }
+    }
+
+    fn spawn(command: &WorkerCommand) -> io::Result<Self> {
+        let (ours, theirs) = UnixStream::pair()?;
+        ours.set_read_timeout(Some(PAUSE))?;
+        ours.set_write_timeout(Some(PAUSE))?;
+        let output = File::from(memfd_create("warpcc-rtc-worker", MemfdFlags::CLOEXEC)?);
+        let mut starting = Command::new(&command.program);
+        starting
+            .args(&command.arguments)
+            .stdin(OwnedFd::from(theirs))
+            .stdout(output.try_clone()?)
+            .stderr(output.try_clone()?)
+            // Ctrl-C and other signals to the caller's group are for the caller.
+            .process_group(0);
+        let child = starting.spawn()?;
+        let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
+        let handle = pid.and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok());
+        Ok(Self {
+            child,
+            handle,
+            socket: ours,
+            received: Received::default(),
+            output,
+        })
+    }
+
+    /// Has the texts compiled. `None` if the process leaves it to this one.
+    pub(super) fn run(
+        &mut self,
+        directory: Option<&Path>,
+        texts: &JobTexts,
+        limits: &CallLimits,
+    ) -> Result<Option<Result<Made, Fault>>, Trouble> {
+        let answer = self.exchange(&task_to_bytes(directory, texts), limits)?;
+        match Answer::from_bytes(&answer, texts.expressions()) {
+            Some(Answer::Done(done)) => Ok(Some(done)),
+            Some(Answer::Left) => Ok(None),
+            None => Err(Trouble::Failed(not_understood())),
+        }
+    }
+
+    /// Sends a message and waits for the answer.
+    fn exchange(&mut self, message: &[u8], limits: &CallLimits) -> Result<Vec<u8>, Trouble> {
+        let frame = framed(message);
+        let frame = frame.ok_or_else(|| Trouble::Failed("the texts are too long".to_owned()))?;
+        let mut heard = Instant::now();
+        let mut rest = &frame[..];
+        while !rest.is_empty() {
+            match send(&self.socket, rest, SendFlags::NOSIGNAL) {
+                Ok(count) => rest = &rest[count..],
+                Err(Errno::AGAIN) => check(limits, heard)?,
+                Err(Errno::INTR) => {}
+                Err(error) => return Err(self.ended(error)),
+            }
+        }
+        let mut bytes = vec![0; 64 << 10];
+        loop {
+            match self.received.take() {
+                Ok(None) => {}
+                Ok(Some(beat)) if beat.is_empty() => continue,
+                Ok(Some(answer)) => return Ok(answer),
+                Err(_) => return Err(Trouble::Failed(not_understood())),
+            }
+            match recv(&self.socket, &mut bytes[..], RecvFlags::empty()) {
+                Ok((_, 0)) => return Err(self.ended(Errno::PIPE)),
+                Ok((_, count)) => {
+                    heard = Instant::now();
+                    self.received.add(&bytes[..count]);
+                }
+                Err(Errno::AGAIN) => check(limits, heard)?,
+                Err(Errno::INTR) => {}
+                Err(error) => return Err(self.ended(error)),
+            }
+        }
+    }
+
+    /// Why the process no longer answers.
+    fn ended(&mut self, error: Errno) -> Trouble {
+        self.kill();
+        let how = match self.child.wait() {
+            Ok(status) => status.to_string(),
+            Err(_) => error.to_string(),
+        };
+        match self.last_words() {
+            Some(words) => Trouble::Failed(format!("{how}: {words}")),
+            None => Trouble::Failed(how),
+        }
+    }
+
+    /// The last line that the process printed.
+    fn last_words(&mut self) -> Option<String> {
+        const MOST: u64 = 2000;
+        let length = self.output.seek(io::SeekFrom::End(0)).ok()?;
+        let start = length.saturating_sub(MOST);
+        self.output.seek(io::SeekFrom::Start(start)).ok()?;
+        let mut end = Vec::new();
+        (&self.output).take(MOST).read_to_end(&mut end).ok()?;
+        let text = String::from_utf8_lossy(&end);
+        let line = text.lines().rev().find(|line| !line.trim().is_empty())?;
+        Some(line.trim().to_owned())
+    }
+
+    /// Ends the process, which has no files and no locks.
+    pub(super) fn kill(&mut self) {
+        // A child of this process may have a copy of the socket, which stays open without this.
+        drop(self.socket.shutdown(std::net::Shutdown::Both));
+        drop(match &self.handle {
+            Some(handle) => pidfd_send_signal(handle.as_fd(), Signal::KILL).map_err(Into::into),
+            None => self.child.kill(),
+        });
+    }
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        self.kill();
+        // The program may have waited for all its children itself.
+        drop(self.child.wait());
+    }
+}
+
+fn check(limits: &CallLimits, heard: Instant) -> Result<(), Trouble> {
+    if limits.passed("").is_err() {
+        return Err(Trouble::Limit);
+    }
+    match heard.elapsed() > PATIENCE {
+        true => Err(Trouble::Failed(format!(
+            "it showed no sign of life for {} seconds",
+            PATIENCE.as_secs()
+        ))),
+        false => Ok(()),
+    }
+}
+
+fn not_understood() -> String {
+    "its answer is not understood".to_owned()
+}
