@@ -3,13 +3,13 @@
 # references in double, compute-sanitizer, speeds beside PyTorch, CuPy and cuda.core, first starts. Nothing is fetched.
 #
 #   here:   sh crates/kernels/gpu/build.sh BIN
-#   there:  sh crates/kernels/gpu/run.sh BIN OUT [PART ...]       parts: values speed peers cpp python names adapters start sanitizer; all of them if none is named
+#   there:  sh crates/kernels/gpu/run.sh BIN OUT [PART ...]       parts: values speed peers cpp python names adapters start many sanitizer; all of them if none is named
 #
 # OUT gets a file for each part; crates/kernels/gpu/merge.py makes docs/bench/rtc-h200.json of them.
 set -u
 root=$(cd "$(dirname "$0")/../../.." && pwd) bin=$(realpath "$1") out=$(realpath "$2")
 shift 2
-parts=${*:-values speed peers cpp python names adapters start sanitizer}
+parts=${*:-values speed peers cpp python names adapters start many sanitizer}
 seed=$(od -An -N6 -tu8 /dev/urandom | tr -d ' ')
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -41,6 +41,7 @@ in_python() { PYTHONPATH=$packages python3 "$root/crates/rtc-py/gpu/verify.py" "
 peers() { package && PYTHONPATH=$packages python3 "$root/crates/kernels/gpu/peers.py" "$out/peers.json"; }
 names() { package && PYTHONPATH=$packages python3 "$root/crates/rtc-py/gpu/names.py" "$out/names.json" --kernels "$work/names"; }
 adapters() { package && PYTHONPATH=$packages python3 "$root/crates/rtc-py/gpu/adapters.py" "$out/adapters.json"; }
+many() { package && PYTHONPATH=$packages python3 "$root/crates/rtc-py/gpu/many.py" "$out/many.json"; }
 start() { package && in_python "$out/start.json" --only start; }
 python() {
     exported && package || return
@@ -66,5 +67,6 @@ part python python
 part names names
 part adapters adapters
 part start start
+part many many
 part sanitizer sanitizer
 echo "failed:${failed:- nothing}"

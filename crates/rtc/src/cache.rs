@@ -8,7 +8,7 @@ pub use many::{ManyOptions, Progress};
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, OnceLock, RwLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 
 use warpcc_cache::{InputManifest, Key, Upstream};
 
@@ -70,6 +70,8 @@ pub struct KernelCache {
     flights: Flights<Key, (Arc<Compiled>, Found)>,
     builds: [OnceLock<Option<Vec<[u8; 32]>>>; 2],
     counts: Counters,
+    /// A remark about processes that compile.
+    about_workers: Mutex<Option<String>>,
     pub(crate) functions: RwLock<HashMap<u64, Vec<Loaded>>>,
 }
 
@@ -112,6 +114,7 @@ impl KernelCache {
             flights: Flights::new(),
             builds: Default::default(),
             counts: Counters::default(),
+            about_workers: Mutex::default(),
             functions: RwLock::default(),
         }
     }
@@ -153,7 +156,28 @@ impl KernelCache {
 
     /// Problems so far that are not errors, and unusual settings.
     pub fn remarks(&self) -> Vec<String> {
-        self.tiers.remarks()
+        let mut all = self.tiers.remarks();
+        let about_workers = self.about_workers.lock();
+        all.extend(
+            about_workers
+                .unwrap_or_else(PoisonError::into_inner)
+                .clone(),
+        );
+        all
+    }
+
+    /// Whether folders, packs and shared caches are as they should be: no remark is about one.
+    pub fn keeps_all(&self) -> bool {
+        self.tiers.remarks().is_empty()
+    }
+
+    /// Adds a remark about a process that compiles.
+    fn remark_on_workers(&self, remark: String) {
+        let about_workers = self.about_workers.lock();
+        // One says enough, whatever happens later.
+        about_workers
+            .unwrap_or_else(PoisonError::into_inner)
+            .get_or_insert(remark);
     }
 
     /// How often images were found, and where.

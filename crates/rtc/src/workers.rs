@@ -20,9 +20,9 @@ use process::{Trouble, Worker};
 pub use command::WorkerCommand;
 pub use serve::serve_compilations;
 
-/// The kernels that must be left for each process, so that it is worth its start. Program, NVRTC and a first kernel take
-/// about as long as three small kernels (13.0 and 13.5).
-const WORTH: usize = 3;
+/// The kernels that must be left for each process, so that it is worth its start. A start takes 20 ms of a processor, the
+/// first kernel 10 ms more than others, and a small kernel 20 ms (Python, NVRTC 13.0 and 13.5).
+const WORTH: usize = 2;
 
 /// The processes of one call.
 pub(crate) struct Workers<'w> {

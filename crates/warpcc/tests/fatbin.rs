@@ -249,6 +249,9 @@ fn size_adds_up_and_keeps_to_a_budget() {
         said.contains("more than the budget") && said.contains("as installed"),
         "{said}"
     );
+    // No device code at all is a budget too.
+    let none = warpcc(at, "size a.fatbin --budget 0");
+    assert_eq!(code(&none), 1);
     // Neither is silence below the budget of a file that cannot be read.
     assert_eq!(code(&warpcc(at, "size a.cu --budget 1G")), 2);
     assert_eq!(code(&warpcc(at, "size a.fatbin --budget huge")), 2);

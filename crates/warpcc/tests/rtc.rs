@@ -193,6 +193,34 @@ fn a_program_finds_what_was_warmed_and_compiles_nothing() {
 }
 
 #[test]
+fn many_kernels_are_warmed_without_a_remark() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let text_of = |number| format!("\"#define N {number}\"");
+    let parameters: Vec<String> = (0..24).map(text_of).collect();
+    let manifest = format!(
+        "targets = [\"sm_90\"]\n[[kernel]]\nsource = \"k.cu\"\nnames = [\"k<float>\"]\nparameters = [{}]\n",
+        parameters.join(", ")
+    );
+    let source = "template<class T> __global__ void k(T* x) { *x = N; }\n";
+    std::fs::write(folder.path().join("k.cu"), source).expect("written");
+    std::fs::write(folder.path().join("kernels.toml"), manifest).expect("written");
+    let done = warpcc(folder.path(), &["rtc", "warm", "kernels.toml"]);
+    assert!(
+        text(&done.stdout).contains("24 compiled now"),
+        "{}",
+        text(&done.stdout)
+    );
+    // A process that compiles would leave a remark if it failed.
+    let told = text(&done.stderr);
+    assert!(done.status.success() && !told.contains("process"), "{told}");
+    // People cannot use the command that `warm` starts.
+    let done = warpcc(folder.path(), &["rtc", "worker"]);
+    assert_eq!(done.status.code(), Some(2));
+    let why = "only that can start it";
+    assert!(text(&done.stderr).contains(why), "{}", text(&done.stderr));
+}
+
+#[test]
 fn recorded_kernels_are_compiled_ahead_for_other_gpus() {
     let folder = tempfile::tempdir().expect("a folder");
     let at = |name: &str| folder.path().join(name);

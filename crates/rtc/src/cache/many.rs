@@ -67,7 +67,7 @@ impl KernelCache {
     ) -> Vec<Result<Image, Error>> {
         let total = requests.len();
         let mut results: Vec<Option<Result<Image, Error>>> = vec![None; total];
-        let remark = |remark| self.tiers.remark(remark);
+        let remark = |remark| self.remark_on_workers(remark);
         let command = options.workers.as_ref();
         let workers = Workers::new(command, self.compiler.loaded(), &remark);
         let share = Share::open(options, limits, total, &workers);

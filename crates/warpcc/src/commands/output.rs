@@ -4,9 +4,11 @@
 
 use std::fs::{File, OpenOptions, Permissions};
 use std::io::{self, BufWriter, Write};
+use std::os::fd::AsRawFd as _;
 use std::path::Path;
 
 use anyhow::Context;
+use rustix::fs::{AtFlags, CWD, Mode, OFlags};
 
 /// Give `write` standard output, buffered.
 ///
@@ -58,10 +60,38 @@ pub fn replace_file(path: &Path, bytes: &[u8], permissions: Permissions) -> anyh
 
 fn write_beside(target: &Path, bytes: &[u8], permissions: Permissions) -> io::Result<()> {
     let folder = target.parent().filter(|p| !p.as_os_str().is_empty());
-    let mut beside = tempfile::NamedTempFile::new_in(folder.unwrap_or(Path::new(".")))?;
+    let folder = folder.unwrap_or(Path::new("."));
+    let written = write_unnamed(folder, bytes, &permissions);
+    let linked = written.and_then(|file| {
+        let link = |path: &Path| link_to(&file, path);
+        tempfile::Builder::new().make_in(folder, link)
+    });
+    if let Ok(beside) = linked {
+        beside.persist(target)?;
+        return Ok(());
+    }
+    // The file system has no files without a name, or there is no room.
+    let mut beside = tempfile::NamedTempFile::new_in(folder)?;
     beside.write_all(bytes)?;
     beside.as_file().set_permissions(permissions)?;
     beside.persist(target)?;
+    Ok(())
+}
+
+/// Writes a file without a name: nothing is left if this process is killed meanwhile.
+fn write_unnamed(folder: &Path, bytes: &[u8], permissions: &Permissions) -> io::Result<File> {
+    let how = OFlags::TMPFILE | OFlags::WRONLY | OFlags::CLOEXEC;
+    let mut file = File::from(rustix::fs::open(folder, how, Mode::RUSR | Mode::WUSR)?);
+    file.write_all(bytes)?;
+    file.set_permissions(permissions.clone())?;
+    Ok(file)
+}
+
+/// Gives a file without a name the name `path`.
+fn link_to(file: &File, path: &Path) -> io::Result<()> {
+    let number = file.as_raw_fd();
+    let unnamed = format!("/proc/self/fd/{number}");
+    rustix::fs::linkat(CWD, unnamed, CWD, path, AtFlags::SYMLINK_FOLLOW)?;
     Ok(())
 }
 
@@ -71,4 +101,40 @@ pub fn text_of(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> String {
     let mut out = Vec::new();
     write(&mut out).unwrap();
     String::from_utf8(out).unwrap()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use super::*;
+
+    fn names(folder: &Path) -> Vec<String> {
+        let listing = std::fs::read_dir(folder).unwrap().flatten();
+        let mut names: Vec<_> = listing
+            .map(|found| found.file_name().to_string_lossy().into_owned())
+            .collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn a_file_has_no_name_until_it_is_whole() {
+        let folder = tempfile::tempdir().unwrap();
+        let permissions = Permissions::from_mode(0o640);
+        // A process that is killed here leaves nothing.
+        let file = write_unnamed(folder.path(), b"new", &permissions).unwrap();
+        assert_eq!(names(folder.path()), Vec::<String>::new());
+        let target = folder.path().join("target");
+        link_to(&file, &target).unwrap();
+        assert_eq!(std::fs::read(&target).unwrap(), b"new");
+        assert!(link_to(&file, &target).is_err(), "a file was overwritten");
+        for text in ["a longer text", "short"] {
+            replace_file(&target, text.as_bytes(), permissions.clone()).unwrap();
+            assert_eq!(std::fs::read_to_string(&target).unwrap(), text);
+            let mode = target.metadata().unwrap().permissions().mode();
+            assert_eq!(mode & 0o777, 0o640);
+            assert_eq!(names(folder.path()), ["target"]);
+        }
+    }
 }

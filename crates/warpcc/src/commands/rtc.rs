@@ -1,6 +1,7 @@
 //! `warpcc rtc`: compiles kernels from source ahead of time, into the cache that programs use at run time.
 
 mod args;
+mod images;
 mod manifest;
 
 use std::collections::BTreeMap;
@@ -9,19 +10,18 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use rayon::prelude::*;
 use serde::Serialize;
 use warpcc_cache::{DiskStore, Level, Upstream};
 use warpcc_remote_client::upload::{UploadMode, UploadReport};
 use warpcc_remote_client::{RemoteProgram, SharedCaches};
 use warpcc_rtc::{
     CacheSettings, CallLimits, CompileRequest, Compiler, Environment, Error, ErrorKind, Found,
-    Image, KernelCache, write_pack,
+    Image, KernelCache, serve_compilations, write_pack,
 };
 
 pub use args::RtcCommand;
 use args::{CompileArgs, WarmArgs, WithArgs};
-use manifest::{ImageJob, Manifest};
+use manifest::Manifest;
 
 use super::output::{self, write_file};
 use crate::config::{Config, format_bytes, variable};
@@ -43,6 +43,10 @@ pub fn run(command: &RtcCommand, context: &ProcessContext) -> anyhow::Result<i32
     match command {
         RtcCommand::Compile(args) => compile(args, context),
         RtcCommand::Warm(args) => warm(args, context),
+        RtcCommand::Worker => {
+            serve_compilations().map_err(anyhow::Error::msg)?;
+            Ok(FINE)
+        }
     }
 }
 
@@ -250,30 +254,7 @@ fn warm(args: &WarmArgs, context: &ProcessContext) -> anyhow::Result<i32> {
             .map(|remark| format!("; {remark}"))
             .collect::<String>()
     );
-    let images: Vec<(&str, String, Result<Image, Error>)> = manifest
-        .jobs
-        .par_iter()
-        .map(|job| match job {
-            ImageJob::Kernel {
-                parameters,
-                name,
-                source,
-                target,
-            } => {
-                let image =
-                    cache.get_image(parameters, name, source, *target, &CallLimits::default());
-                (name.as_str(), target.to_string(), image)
-            }
-            ImageJob::Recorded(request) => {
-                let image = cache.get(request, &CallLimits::default());
-                (&*request.name, request.target.to_string(), image)
-            }
-            ImageJob::Ptx { name, text, target } => {
-                let image = cache.load_ptx(name, text, *target, &CallLimits::default());
-                (name.as_str(), target.to_string(), image)
-            }
-        })
-        .collect();
+    let images = images::compile_all(cache, &manifest.jobs, context);
     if let Some(pack) = &args.pack {
         let kept = images
             .iter()
@@ -299,7 +280,7 @@ fn warm(args: &WarmArgs, context: &ProcessContext) -> anyhow::Result<i32> {
         .map(|(name, target, image)| Row::new(name, target, &image))
         .collect();
     let failed = rows.iter().filter(|row| row.error.is_some()).count();
-    let kept = cache.remarks().is_empty() && uploaded;
+    let kept = cache.keeps_all() && uploaded;
     remarks(cache);
     output::print(|out| match args.with.json {
         true => writeln_json(out, &rows),

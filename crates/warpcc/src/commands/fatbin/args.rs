@@ -54,10 +54,11 @@ Examples:
 
 Exit code: 0 if all is as asked, 1 if not, 2 if a file could not be read or judged.";
 
-/// `500M` as a number of bytes.
+/// `500M` as a number of bytes. 0 is a budget too: no device code at all.
 fn size_in_bytes(text: &str) -> Result<u64, String> {
-    let size = text.parse::<MaxSize>().ok().and_then(MaxSize::bytes);
-    size.ok_or_else(|| "write a size such as 500M or 1.5GB".to_owned())
+    let size = text.parse::<MaxSize>();
+    size.map(|size| size.bytes().unwrap_or(0))
+        .map_err(|_| "write a size such as 500M or 1.5GB".to_owned())
 }
 
 /// `warpcc fatbin`.

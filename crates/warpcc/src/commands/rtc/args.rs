@@ -34,6 +34,9 @@ pub enum RtcCommand {
     Compile(CompileArgs),
     /// Compile all kernels of a manifest, so that programs find them in the cache
     Warm(WarmArgs),
+    /// Compile for `warm`, which starts this command
+    #[command(hide = true)]
+    Worker,
 }
 
 /// `warpcc rtc compile`.
