@@ -1,6 +1,6 @@
 """How long many kernels take with an empty cache: one after another, in threads, in processes.
 
-    python3 many.py OUT.json [--kernels 100] [--repeat 3] [--threads 1,4,8,16] [--arch sm_90] [--nvrtc PATH]
+    python3 many.py OUT.json [--kernels 100] [--repeat 3] [--threads 4,8,16] [--arch sm_90] [--nvrtc PATH] [--memory]
 
 Needs the wheel and NVRTC; no GPU. Each measurement is a new process of Python, with a folder of its own. It prints a table, and
 compares all images with those that were compiled one after another. Exit code: 0 if they are equal. crates/kernels/gpu/run.sh
@@ -34,7 +34,7 @@ import warpcc_rtc
 import_time = time.perf_counter() - begin
 folder, how, threads, text, count, arch, nvrtc = json.loads(sys.argv[1])
 kernels = [{"source": text, "name": "k<float>", "arch": arch, "parameters": f"#define NUMBER {number}"} for number in range(count)]
-cache = warpcc_rtc.KernelCache([folder], remote="none", packs=[], **({"nvrtc": nvrtc} if nvrtc else {}))
+cache = warpcc_rtc.KernelCache([folder] if folder else [], remote="none", packs=[], **({"nvrtc": nvrtc} if nvrtc else {}))
 cache.nvrtc_version
 children = set()
 
@@ -67,7 +67,7 @@ def measured(options, how, threads, text):
     runs = []
     for _ in range(options.repeat):
         with tempfile.TemporaryDirectory() as folder:
-            told = [folder, how, threads, text, options.kernels, options.arch, options.nvrtc]
+            told = [None if options.memory else folder, how, threads, text, options.kernels, options.arch, options.nvrtc]
             done = subprocess.run([sys.executable, "-c", MEASURED, json.dumps(told)], stdout=subprocess.PIPE, check=True)
             runs.append(json.loads(done.stdout))
     runs.sort(key=lambda run: run["seconds"])
@@ -85,6 +85,7 @@ def main():
     parser.add_argument("--threads", help="how many threads; 0 for as many as the machine has processors")
     parser.add_argument("--arch", default="sm_90")
     parser.add_argument("--nvrtc")
+    parser.add_argument("--memory", action="store_true", help="keep the results in memory only, to see what the folder costs")
     parser.add_argument("--sizes", default="small,larger")
     options = parser.parse_args()
     processors = len(os.sched_getaffinity(0))

@@ -20,7 +20,10 @@ pub(crate) const NVJITLINK: &str = "WARPCC_NVJITLINK";
 /// The path of nvFatbin.
 pub(crate) const NVFATBIN: &str = "WARPCC_NVFATBIN";
 
-/// Every variable of ours that this crate reads.
+/// The folder where all processes of a user agree on their shares of the machine. It is a setting of warpcc's, too.
+pub(crate) const RUNTIME_DIR: &str = "WARPCC_RUNTIME_DIR";
+
+/// Every variable of ours that only this crate reads.
 pub const VARIABLES: [&str; 8] = [
     RECORD, MAX_SIZE, CACHE, LOCAL, PACKS, NVRTC, NVJITLINK, NVFATBIN,
 ];

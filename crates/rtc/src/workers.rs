@@ -45,8 +45,9 @@ struct State {
 /// Where one kernel is compiled.
 pub(crate) struct Place<'w, 'p> {
     workers: &'p Workers<'w>,
-    /// `None` for this process.
     worker: Option<Worker>,
+    /// Whether it is counted as a thread of this process.
+    here: bool,
 }
 
 impl<'w> Workers<'w> {
@@ -106,6 +107,7 @@ impl<'w> Workers<'w> {
     fn place(&self, worker: Option<Worker>) -> Place<'w, '_> {
         Place {
             workers: self,
+            here: worker.is_none(),
             worker,
         }
     }
@@ -123,12 +125,17 @@ impl Place<'_, '_> {
         texts: &JobTexts,
         limits: &CallLimits,
     ) -> Option<Result<Made, Fault>> {
-        match self.worker.as_mut()?.run(directory, texts, limits) {
-            Ok(answer) => answer,
+        // A process that has not answered is of no more use, whatever happens here.
+        let mut worker = self.worker.take()?;
+        match worker.run(directory, texts, limits) {
+            Ok(answer) => {
+                self.worker = Some(worker);
+                answer
+            }
             Err(trouble) => {
-                // It may be at work, so it is of no more use.
-                self.worker = None;
+                drop(worker);
                 self.workers.state().here += 1;
+                self.here = true;
                 let is_limit = matches!(trouble, Trouble::Limit);
                 self.workers.give_up(trouble);
                 is_limit.then_some(Err(Fault::Stopped))
@@ -140,10 +147,8 @@ impl Place<'_, '_> {
 impl Drop for Place<'_, '_> {
     fn drop(&mut self) {
         let mut state = self.workers.state();
-        match self.worker.take() {
-            Some(worker) => state.idle.push(worker),
-            None => state.here -= 1,
-        }
+        state.idle.extend(self.worker.take());
+        state.here -= usize::from(self.here);
     }
 }
 

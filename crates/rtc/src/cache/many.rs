@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use warpcc_budget::{Board, BoardPlace, BudgetLimits, ClaimRequest, CommandKind};
 
 use crate::call_limits::{CallLimits, Cancel};
+use crate::environment::RUNTIME_DIR;
 use crate::error::Error;
 use crate::request::CompileRequest;
 use crate::tiers::Found;
@@ -25,7 +26,8 @@ const PAUSE: Duration = Duration::from_millis(20);
 pub struct ManyOptions {
     /// The most threads; 0 for as many as the machine has processors.
     pub threads: usize,
-    /// Where processes agree on their shares of the machine: by default with every warpcc of this user.
+    /// Where processes agree on their shares of the machine: by default with every warpcc of this user, in the folder that
+    /// `WARPCC_RUNTIME_DIR` names, if it is set.
     pub budget: BoardPlace,
     /// How to start processes that compile beside this one: with many small kernels that is faster, because NVRTC's threads
     /// wait for each other. `None`: only threads of this process compile.
@@ -70,7 +72,8 @@ impl KernelCache {
         let remark = |remark| self.remark_on_workers(remark);
         let command = options.workers.as_ref();
         let workers = Workers::new(command, self.compiler.loaded(), &remark);
-        let share = Share::open(options, limits, total, &workers);
+        let place = self.place(options);
+        let share = Share::open(&place, options, limits, total, &workers);
         std::thread::scope(|scope| {
             let (sender, receiver) = mpsc::channel();
             for _ in 0..share.threads {
@@ -120,6 +123,14 @@ impl KernelCache {
             .collect()
     }
 
+    fn place(&self, options: &ManyOptions) -> BoardPlace {
+        let named = self.environment.own_path(RUNTIME_DIR);
+        match (&options.budget, named.filter(|path| path.is_absolute())) {
+            (BoardPlace::OfUser, Some(path)) => BoardPlace::At(path),
+            (place, _) => place.clone(),
+        }
+    }
+
     fn get_shared(&self, request: &CompileRequest, share: &Share<'_>) -> Result<Image, Error> {
         self.get_admitted(request, &share.limits, &|| {
             share.missed.fetch_add(1, Ordering::Relaxed);
@@ -166,6 +177,7 @@ struct Share<'w> {
 
 impl<'w> Share<'w> {
     fn open(
+        place: &BoardPlace,
         options: &ManyOptions,
         limits: &CallLimits,
         total: usize,
@@ -181,7 +193,7 @@ impl<'w> Share<'w> {
         let spread = (u64::from(std::process::id())).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
         Self {
             workers,
-            board: Board::open(&options.budget, budget),
+            board: Board::open(place, budget),
             waiting: warpcc_budget::Cancel::new(),
             limits: CallLimits {
                 deadline: limits.deadline,

@@ -118,29 +118,35 @@ pub(super) fn ready_from_bytes(bytes: &[u8]) -> Option<Ready> {
     }))
 }
 
-/// A compilation: its texts, and the working directory if the result may depend on it.
+/// A compilation: its number, its texts, and the working directory if the result may depend on it.
 pub(super) struct Task {
+    pub number: u64,
     pub directory: Option<PathBuf>,
     pub texts: JobTexts,
 }
 
-type SentTask<'m> = (Option<&'m [u8]>, &'m [u8]);
+type SentTask<'m> = (u64, Option<&'m [u8]>, &'m [u8]);
 
-pub(super) fn task_to_bytes(directory: Option<&Path>, texts: &JobTexts) -> Vec<u8> {
+pub(super) fn task_to_bytes(number: u64, directory: Option<&Path>, texts: &JobTexts) -> Vec<u8> {
     let directory = directory.map(|path| path.as_os_str().as_bytes());
     let texts = texts.to_bytes();
-    let sent: SentTask<'_> = (directory, &texts);
+    let sent: SentTask<'_> = (number, directory, &texts);
     postcard::to_allocvec(&sent).unwrap_or_default()
 }
 
 impl Task {
     pub(super) fn from_bytes(bytes: &[u8]) -> Option<Self> {
-        let Ok(((directory, texts), [])) = postcard::take_from_bytes::<SentTask<'_>>(bytes) else {
+        let Ok(((number, directory, texts), [])) = postcard::take_from_bytes::<SentTask<'_>>(bytes)
+        else {
             return None;
         };
         let directory = directory.map(|path| Path::new(OsStr::from_bytes(path)).into());
         let texts = JobTexts::from_bytes(texts)?;
-        Some(Self { directory, texts })
+        Some(Self {
+            number,
+            directory,
+            texts,
+        })
     }
 }
 
@@ -152,29 +158,34 @@ pub(super) enum Answer {
     Left,
 }
 
-/// The kind, NVRTC's name for an error, its log, the names, the image.
-type SentAnswer<'m> = (u8, &'m str, &'m str, Vec<&'m str>, &'m [u8]);
+/// The task's number, the kind, NVRTC's name for an error, its log, the names, the image.
+type SentAnswer<'m> = (u64, u8, &'m str, &'m str, Vec<&'m str>, &'m [u8]);
 
 impl Answer {
-    pub(super) fn to_bytes(&self) -> Vec<u8> {
+    pub(super) fn to_bytes(&self, number: u64) -> Vec<u8> {
         let sent: SentAnswer<'_> = match self {
             Self::Done(Ok(made)) => {
                 let lowered = made.lowered.iter().map(String::as_str).collect();
-                (1, "", &made.log, lowered, &made.image)
+                (number, 1, "", &made.log, lowered, &made.image)
             }
-            Self::Done(Err(Fault::Refused { code, log })) => (2, code, log, Vec::new(), &[]),
+            Self::Done(Err(Fault::Refused { code, log })) => {
+                (number, 2, code, log, Vec::new(), &[])
+            }
             // Any other failure happens again in the process that asked, or does not.
-            Self::Done(Err(_)) | Self::Left => (0, "", "", Vec::new(), &[]),
+            Self::Done(Err(_)) | Self::Left => (number, 0, "", "", Vec::new(), &[]),
         };
         postcard::to_allocvec(&sent).unwrap_or_default()
     }
 
-    /// Reads an answer about a program with this number of name expressions; `None` if it is not valid.
-    pub(super) fn from_bytes(bytes: &[u8], expressions: usize) -> Option<Self> {
+    /// Reads the answer to the task `number`, which has so many name expressions; `None` if it is not valid.
+    pub(super) fn from_bytes(bytes: &[u8], number: u64, expressions: usize) -> Option<Self> {
         let read = postcard::take_from_bytes::<SentAnswer<'_>>(bytes);
-        let Ok(((kind, code, log, lowered, image), [])) = read else {
+        let Ok(((to, kind, code, log, lowered, image), [])) = read else {
             return None;
         };
+        if to != number {
+            return None;
+        }
         match kind {
             0 => Some(Self::Left),
             1 if lowered.len() == expressions => Some(Self::Done(Ok(Made {
@@ -200,7 +211,7 @@ mod tests {
     fn what_is_sent_arrives_in_pieces_of_any_size() {
         let request = CompileRequest::new("k", "text", "sm_90".parse().expect("a target"));
         let texts = JobTexts::new_checked(&request, &[b"-DA".to_vec()]).expect("texts");
-        let sent = task_to_bytes(Some(Path::new("/here")), &texts);
+        let sent = task_to_bytes(7, Some(Path::new("/here")), &texts);
         for size in [1, 3, 4, 5, 1000] {
             let mut bytes = framed(&[]).expect("a frame");
             bytes.extend(framed(&sent).expect("a frame"));
@@ -215,7 +226,10 @@ mod tests {
             assert_eq!(arrived, [Vec::new(), sent.clone()]);
             let task = Task::from_bytes(&arrived[1]).expect("a task");
             assert_eq!(task.directory.as_deref(), Some(Path::new("/here")));
-            assert_eq!(task_to_bytes(task.directory.as_deref(), &task.texts), sent);
+            assert_eq!(
+                task_to_bytes(task.number, task.directory.as_deref(), &task.texts),
+                sent
+            );
         }
     }
 
@@ -226,20 +240,21 @@ mod tests {
             lowered: vec!["_Z1kv".to_owned()],
             log: "a warning".to_owned(),
         };
-        let good = Answer::Done(Ok(made)).to_bytes();
+        let good = Answer::Done(Ok(made)).to_bytes(5);
         assert!(matches!(
-            Answer::from_bytes(&good, 1),
+            Answer::from_bytes(&good, 5, 1),
             Some(Answer::Done(Ok(_)))
         ));
-        assert!(Answer::from_bytes(&good, 2).is_none());
+        assert!(Answer::from_bytes(&good, 5, 2).is_none());
+        assert!(Answer::from_bytes(&good, 4, 1).is_none(), "another task's");
         for end in 0..good.len() {
-            assert!(Answer::from_bytes(&good[..end], 1).is_none(), "{end}");
+            assert!(Answer::from_bytes(&good[..end], 5, 1).is_none(), "{end}");
             assert!(ready_from_bytes(&good[..end]).is_none(), "{end}");
             assert!(Task::from_bytes(&good[..end]).is_none(), "{end}");
         }
         let mut more = good.clone();
         more.push(0);
-        assert!(Answer::from_bytes(&more, 1).is_none());
+        assert!(Answer::from_bytes(&more, 5, 1).is_none());
         let mut received = Received::default();
         received.add(&[255; 9]);
         assert!(received.take().is_err());

@@ -33,6 +33,8 @@ pub(super) struct Worker {
     handle: Option<OwnedFd>,
     socket: UnixStream,
     received: Received,
+    /// How many texts it was given.
+    tasks: u64,
     /// What the process prints.
     output: File,
 }
@@ -90,6 +92,7 @@ impl Worker {
             handle,
             socket: ours,
             received: Received::default(),
+            tasks: 0,
             output,
         })
     }
@@ -101,8 +104,10 @@ impl Worker {
         texts: &JobTexts,
         limits: &CallLimits,
     ) -> Result<Option<Result<Made, Fault>>, Trouble> {
-        let answer = self.exchange(&task_to_bytes(directory, texts), limits)?;
-        match Answer::from_bytes(&answer, texts.expressions()) {
+        self.tasks += 1;
+        let task = task_to_bytes(self.tasks, directory, texts);
+        let answer = self.exchange(&task, limits)?;
+        match Answer::from_bytes(&answer, self.tasks, texts.expressions()) {
             Some(Answer::Done(done)) => Ok(Some(done)),
             Some(Answer::Left) => Ok(None),
             None => Err(Trouble::Failed(not_understood())),

@@ -100,11 +100,12 @@ fn answer_all(mut socket: UnixStream, messages: &Receiver<Vec<u8>>) -> Result<()
     };
     for message in messages {
         let task = Task::from_bytes(&message).ok_or("what it asks is not understood")?;
+        let number = task.number;
         let answer = match is_here(&task) {
             true => compile(&nvrtc, task.texts, || send(&[]))?,
             false => Answer::Left,
         };
-        send(&answer.to_bytes())?;
+        send(&answer.to_bytes(number))?;
     }
     Ok(())
 }
