@@ -230,6 +230,52 @@ fn what_is_no_such_program_costs_no_kernel() {
 }
 
 #[test]
+fn another_nvrtc_than_the_callers_is_not_used() {
+    for (change, why) in [
+        ("replaced", "it has loaded another NVRTC"),
+        ("removed", "NVRTC (libnvrtc.so) cannot be used"),
+    ] {
+        let folder = tempfile::tempdir().expect("a folder");
+        let library = folder.path().join("library");
+        std::fs::create_dir(&library).expect("a folder");
+        let original = open_compiler(&Nvrtc::newest());
+        let name = format!("libnvrtc-builtins.so.{}", original.version());
+        let builtins = library.join(&name);
+        // A file of its own: the linker would take a link for the library that is loaded already.
+        for from in [
+            original.library(),
+            &original.library().with_file_name(&name),
+        ] {
+            let to = library.join(from.file_name().expect("a name"));
+            std::fs::copy(from, to).expect("copied");
+        }
+        let settings = CacheSettings::in_folder(&folder.path().join("cache"));
+        let compiler = warpcc_rtc::Compiler::open(&library).expect("NVRTC");
+        let cache = KernelCache::with(compiler, settings, None);
+        let requests = kernels(12, 1);
+        // The files are hashed before they change.
+        get(&cache, &requests[0]);
+        let copy = folder.path().join("copy");
+        match change {
+            "replaced" => {
+                std::fs::copy(&builtins, &copy).expect("copied");
+                std::fs::rename(&copy, &builtins).expect("replaced");
+            }
+            _ => std::fs::remove_dir_all(&library).expect("removed"),
+        }
+        let options = options(folder.path(), Some(worker(folder.path(), "compiles")));
+        let all = cache.get_many(&requests, &options, &CallLimits::default(), |_| true);
+        let failed = all.iter().filter_map(|one| one.as_ref().err());
+        assert_eq!(failed.map(ToString::to_string).collect::<Vec<_>>(), [""; 0]);
+        let remarks = cache.remarks();
+        assert!(
+            remarks.len() == 1 && remarks[0].contains(why),
+            "{remarks:?}"
+        );
+    }
+}
+
+#[test]
 fn a_listener_ends_the_processes_too() {
     let folder = tempfile::tempdir().expect("a folder");
     let cache = cache_in(&folder.path().join("cache"));

@@ -21,6 +21,9 @@ use super::message::{Answer, Hello, Ready, Received, Task, framed, ready_to_byte
 /// How often this process shows that it is alive while NVRTC works, and how often it looks for its parent.
 const BEAT: Duration = Duration::from_millis(500);
 
+/// How long the parent may take for its first message, which it sends at once.
+const PATIENCE: Duration = Duration::from_secs(60);
+
 /// Compiles for the process that started this one, until that process ends or needs no more. For programs that
 /// [`WorkerCommand`](crate::WorkerCommand) starts: they call this and then exit.
 ///
@@ -87,7 +90,9 @@ fn answer_all(mut socket: UnixStream, messages: &Receiver<Vec<u8>>) -> Result<()
         let frame = framed(message).ok_or("a message is too long")?;
         socket.write_all(&frame).map_err(|error| error.to_string())
     };
-    let hello = messages.recv().map_err(|_| "it was closed")?;
+    // The parent may have ended before it said anything, and a child of its own may keep the socket open.
+    let hello = messages.recv_timeout(PATIENCE);
+    let hello = hello.map_err(|_| "nothing came from it")?;
     let hello = Hello::from_bytes(&hello).ok_or("what it says is not understood")?;
     let its_parent = getppid().map(|parent| parent.as_raw_nonzero().get().cast_unsigned());
     if its_parent != Some(hello.parent) {
