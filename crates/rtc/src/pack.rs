@@ -10,9 +10,11 @@
 
 use std::fs::File;
 use std::io::{self, Write as _};
+use std::os::fd::AsRawFd as _;
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 
+use rustix::fs::{AtFlags, CWD, Mode, OFlags};
 use warpcc_cache::Key;
 
 use crate::compiler::Compiled;
@@ -240,13 +242,34 @@ fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut beside = path.as_os_str().to_owned();
     beside.push(format!(".{}.new", std::process::id()));
     let beside = PathBuf::from(beside);
-    let written = File::create_new(&beside)
-        .and_then(|mut file| file.write_all(bytes))
+    let written = write_unnamed(path, bytes)
+        .and_then(|file| link_to(&file, &beside))
+        // Not every file system has files without a name.
+        .or_else(|_| File::create_new(&beside).and_then(|mut file| file.write_all(bytes)))
         .and_then(|()| std::fs::rename(&beside, path));
     if written.is_err() {
         drop(std::fs::remove_file(&beside));
     }
     written
+}
+
+/// Writes a file without a name, in the folder of `path`: nothing is left if this process is killed meanwhile.
+fn write_unnamed(path: &Path, bytes: &[u8]) -> io::Result<File> {
+    let folder = path
+        .parent()
+        .filter(|folder| !folder.as_os_str().is_empty());
+    let how = OFlags::TMPFILE | OFlags::WRONLY | OFlags::CLOEXEC;
+    let mode = Mode::from_raw_mode(0o666);
+    let file = rustix::fs::open(folder.unwrap_or(Path::new(".")), how, mode)?;
+    let mut file = File::from(file);
+    file.write_all(bytes)?;
+    Ok(file)
+}
+
+fn link_to(file: &File, path: &Path) -> io::Result<()> {
+    let unnamed = format!("/proc/self/fd/{}", file.as_raw_fd());
+    rustix::fs::linkat(CWD, unnamed, CWD, path, AtFlags::SYMLINK_FOLLOW)?;
+    Ok(())
 }
 
 #[cfg(test)]
@@ -261,6 +284,23 @@ mod tests {
         let bytes = vec![number; usize::from(number) + 1];
         let names = vec![("k<int>".to_owned(), format!("_Z{number}"))];
         Compiled::of_product(&bytes, names, "log".to_owned())
+    }
+
+    #[test]
+    fn a_pack_has_no_name_until_it_is_whole() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("ours.warpcc-pack");
+        let count = || std::fs::read_dir(folder.path()).expect("a folder").count();
+        // A process that is killed here leaves nothing.
+        let file = write_unnamed(&path, b"a pack").expect("written");
+        assert_eq!(count(), 0);
+        drop(file);
+        for number in [1, 2] {
+            write_pack(&path, &[(key(number), &image(number))]).expect("written");
+            let pack = Pack::open(&path).expect("a pack");
+            assert_eq!(pack.keys().collect::<Vec<_>>(), [key(number)]);
+            assert_eq!(count(), 1);
+        }
     }
 
     #[test]
