@@ -7,7 +7,7 @@ use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::{Child, Command};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::io::Errno;
@@ -23,8 +23,9 @@ use super::message::{Answer, Hello, Received, framed, ready_from_bytes, task_to_
 
 /// How late a limit is noticed.
 const PAUSE: Duration = Duration::from_millis(20);
-/// How long the process may show no sign of life: a machine can be very busy.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// How long the process may show no sign of life, in pauses: a machine can be very busy. Pauses are counted, because the
+/// time in which both processes are stopped does not count.
+const PATIENCE: u32 = 500;
 
 /// A process that has loaded NVRTC and waits for texts. Dropping it kills the process.
 pub(super) struct Worker {
@@ -118,12 +119,12 @@ impl Worker {
     fn exchange(&mut self, message: &[u8], limits: &CallLimits) -> Result<Vec<u8>, Trouble> {
         let frame = framed(message);
         let frame = frame.ok_or_else(|| Trouble::Failed("the texts are too long".to_owned()))?;
-        let mut heard = Instant::now();
+        let mut quiet = 0;
         let mut rest = &frame[..];
         while !rest.is_empty() {
             match send(&self.socket, rest, SendFlags::NOSIGNAL) {
                 Ok(count) => rest = &rest[count..],
-                Err(Errno::AGAIN) => check(limits, heard)?,
+                Err(Errno::AGAIN) => check(limits, &mut quiet)?,
                 Err(Errno::INTR) => {}
                 Err(error) => return Err(self.ended(error)),
             }
@@ -139,10 +140,10 @@ impl Worker {
             match recv(&self.socket, &mut bytes[..], RecvFlags::empty()) {
                 Ok((_, 0)) => return Err(self.ended(Errno::PIPE)),
                 Ok((_, count)) => {
-                    heard = Instant::now();
+                    quiet = 0;
                     self.received.add(&bytes[..count]);
                 }
-                Err(Errno::AGAIN) => check(limits, heard)?,
+                Err(Errno::AGAIN) => check(limits, &mut quiet)?,
                 Err(Errno::INTR) => {}
                 Err(error) => return Err(self.ended(error)),
             }
@@ -194,14 +195,16 @@ impl Drop for Worker {
     }
 }
 
-fn check(limits: &CallLimits, heard: Instant) -> Result<(), Trouble> {
+/// Fails after a pause if a limit was reached, or if it was one of too many.
+fn check(limits: &CallLimits, quiet: &mut u32) -> Result<(), Trouble> {
     if limits.passed("").is_err() {
         return Err(Trouble::Limit);
     }
-    match heard.elapsed() > PATIENCE {
+    *quiet += 1;
+    match *quiet > PATIENCE {
         true => Err(Trouble::Failed(format!(
             "it showed no sign of life for {} seconds",
-            PATIENCE.as_secs()
+            (PAUSE * PATIENCE).as_secs()
         ))),
         false => Ok(()),
     }
@@ -209,4 +212,62 @@ fn check(limits: &CallLimits, heard: Instant) -> Result<(), Trouble> {
 
 fn not_understood() -> String {
     "its answer is not understood".to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::compiler::Compiler;
+    use crate::request::CompileRequest;
+
+    #[test]
+    #[ignore = "started by the next, as a process that compiles"]
+    fn compiles() {
+        super::super::serve_compilations().expect("it was started by a test");
+    }
+
+    #[test]
+    fn a_process_makes_what_nvrtc_makes_here() {
+        let folder = warpcc_testkit::Nvrtc::newest().folder;
+        let compiler = Compiler::open(&folder).expect("NVRTC");
+        let build = compiler.loaded().expect("its files are known");
+        let test = "workers::process::tests::compiles";
+        let command = WorkerCommand::new(
+            std::env::current_exe().expect("a path"),
+            ["--ignored", "--exact", test, "--nocapture"],
+        );
+        let limits = CallLimits::default();
+        let Ok(mut worker) = Worker::start(&command, build, &limits) else {
+            panic!("it does not start");
+        };
+        let directory = std::path::absolute(".").expect("a folder");
+        let mut run = |source: &str, directory: Option<&Path>| {
+            let target = "sm_90".parse().expect("a target");
+            let mut request = CompileRequest::new("k", source, target);
+            request.name_expressions.push("k<int>".into());
+            let mut there = None;
+            let here = compiler.compile_in(&request, &limits, |texts| {
+                there = worker.run(directory, texts, &limits).ok();
+                None
+            });
+            (there.expect("an answer"), here)
+        };
+        let good = "template<class T> __global__ void k(T* x) { *x = 1; }";
+        for directory in [None, Some(directory.as_path())] {
+            let (Some(Ok(there)), Ok(here)) = run(good, directory) else {
+                panic!("it does not compile");
+            };
+            assert_eq!(there.image, *here.image);
+            assert_eq!(there.lowered[0], here.lowered[0].1);
+        }
+        // Another folder than that of the process.
+        assert!(matches!(
+            run(good, Some(Path::new("/nowhere"))),
+            (None, Ok(_))
+        ));
+        let (Some(Err(Fault::Refused { log, .. })), Err(_)) = run("oops", None) else {
+            panic!("it compiles");
+        };
+        assert!(log.contains("oops"), "{log}");
+    }
 }
