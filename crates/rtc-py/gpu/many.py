@@ -1,6 +1,6 @@
 """How long many kernels take with an empty cache: one after another, in threads, in processes.
 
-    python3 many.py OUT.json [--kernels 100] [--repeat 3] [--threads 4,8,16] [--arch sm_90] [--nvrtc PATH] [--memory]
+    python3 many.py OUT.json [--kernels 100] [--repeat 3] [--threads 4,8,16] [--arch sm_90] [--nvrtc PATH] [--memory] [--sizes small,larger]
 
 Needs the wheel and NVRTC; no GPU. Each measurement is a new process of Python, with a folder of its own. It prints a table, and
 compares all images with those that were compiled one after another. Exit code: 0 if they are equal. crates/kernels/gpu/run.sh
@@ -86,7 +86,7 @@ def main():
     parser.add_argument("--arch", default="sm_90")
     parser.add_argument("--nvrtc")
     parser.add_argument("--memory", action="store_true", help="keep the results in memory only, to see what the folder costs")
-    parser.add_argument("--sizes", default="small,larger")
+    parser.add_argument("--sizes", default="small", help="small,larger; a larger kernel takes almost a second")
     options = parser.parse_args()
     processors = len(os.sched_getaffinity(0))
     counts = [int(one) for one in options.threads.split(",")] if options.threads else sorted({2, 4, 8, processors})
