@@ -13,10 +13,15 @@
 //! What an expression asks for where it stands, such as in a function's body, is the line of its own file, and that file
 //! contains the name.
 
+mod brackets;
+mod head;
+mod places;
 mod reader;
 mod scan;
 #[cfg(test)]
 mod tests;
+
+use std::collections::HashSet;
 
 use memchr::memmem;
 
@@ -38,6 +43,9 @@ const GUESS: &[u8] = b"current";
 /// How often a text is read again because a name that asks was there before its declaration.
 const MOST_SCANS: usize = 4;
 
+/// How many names are followed: each one is looked for in the whole text.
+const MOST_NAMES: usize = 100;
+
 /// Whether the text contains a word of [`ASKS`], perhaps as a part of another.
 pub fn are_in(text: &[u8]) -> bool {
     ASKS.iter().any(|word| memmem::find(text, word).is_some())
@@ -47,7 +55,8 @@ pub fn are_in(text: &[u8]) -> bool {
 pub fn hash(text: &[u8]) -> Option<blake3::Hash> {
     let files = files(text)?;
     let mut hasher = blake3::Hasher::new();
-    let (mut at, mut counts) = (0, false);
+    // Before the first marker, the file has no name.
+    let (mut at, mut counts) = (0, files.contains(&b""[..]));
     while at < text.len() {
         let line = line_at(text, at);
         if let Some(marker) = Marker::read(line) {
@@ -63,16 +72,18 @@ pub fn hash(text: &[u8]) -> Option<blake3::Hash> {
 }
 
 /// The files, as line markers name them, in which a name is that asks; `None` if the text is not understood.
-fn files(text: &[u8]) -> Option<Vec<&[u8]>> {
+fn files(text: &[u8]) -> Option<HashSet<&[u8]>> {
     let mut names = Names::new();
     for _ in 0..MOST_SCANS {
         let mut scan = Scan::new(text, names);
         scan.run()?;
+        scan.names.find_constructors();
         if !scan.names.are_incomplete {
             return Some(scan.files);
         }
         names = scan.names;
         names.are_incomplete = false;
+        names.classes.clear();
     }
     None
 }
@@ -91,6 +102,10 @@ struct Names<'t> {
     all: Vec<(&'t [u8], Sort)>,
     /// A bit for the length and the last letter of each name: most words have none of them.
     shapes: u64,
+    /// The names of classes so far.
+    classes: Vec<&'t [u8]>,
+    /// Whether [`GUESS`] was found to ask.
+    is_guess_right: bool,
     /// Whether one was found that an earlier part of the text may contain.
     are_incomplete: bool,
 }
@@ -100,6 +115,8 @@ impl<'t> Names<'t> {
         let mut names = Self {
             all: Vec::new(),
             shapes: 0,
+            classes: Vec::new(),
+            is_guess_right: false,
             are_incomplete: false,
         };
         ASKS.iter()
@@ -122,58 +139,38 @@ impl<'t> Names<'t> {
         all.find(|(name, _)| *name == word).map(|(_, sort)| *sort)
     }
 
-    /// Adds the function or the constructor of that name, which is declared at `at`. `None` if it can be called without its
-    /// name.
-    fn add(&mut self, text: &'t [u8], word: &'t [u8], at: usize) -> Option<()> {
-        let is_known = self.find(word).is_some();
-        if is_known && word != GUESS {
-            return Some(());
+    /// Adds the function or the constructor of that name. Whether it is new; `None` if it can be called without its name.
+    fn add(&mut self, word: &'t [u8]) -> Option<bool> {
+        self.is_guess_right |= word == GUESS;
+        if self.find(word).is_some() {
+            return Some(false);
         }
-        let places: Vec<usize> = whole_words(text, word).collect();
-        let is_class = places.iter().any(|at| may_declare_class(text, *at));
-        if is_known {
-            // The guess was that of a function.
-            return (!is_class).then_some(());
-        }
-        if is_called_unnamed(word) {
+        if is_called_unnamed(word) || self.all.len() == MOST_NAMES {
             return None;
         }
-        let mut earlier = places.iter().take_while(|place| **place < at);
-        self.are_incomplete |=
-            earlier.any(|at| !is_declared_class(text, *at) && !is_in_marker(text, *at));
-        let sort = if is_class {
-            Sort::Class
-        } else {
-            Sort::Function
+        let sort = match self.classes.contains(&word) {
+            true => Sort::Class,
+            false => Sort::Function,
         };
         self.insert(word, sort);
-        Some(())
+        Some(true)
+    }
+
+    /// At the end of the text: a function with the name of a class may be its constructor.
+    fn find_constructors(&mut self) {
+        for (name, sort) in &mut self.all {
+            let is_found = *name != GUESS || self.is_guess_right;
+            if *sort == Sort::Function && is_found && self.classes.contains(name) {
+                *sort = Sort::Class;
+                self.are_incomplete = true;
+            }
+        }
     }
 }
 
 fn shape(word: &[u8]) -> u64 {
     let last = word.last().copied().unwrap_or(0);
     1 << ((word.len() + 7 * usize::from(last)) % 64)
-}
-
-/// Whether the word there may be the name of a class that is declared: a function of that name is its constructor.
-fn may_declare_class(text: &[u8], at: usize) -> bool {
-    let start = memchr::memrchr3(b';', b'{', b'}', &text[..at]).map_or(0, |found| found + 1);
-    let before = &text[start..at];
-    let keys: [&[u8]; 4] = [b"class", b"struct", b"union", b"enum"];
-    keys.iter().any(|key| {
-        whole_words(before, key).any(|at| {
-            // `template <class T, class U>`
-            !matches!(before[..at].trim_ascii_end().last(), Some(b'<' | b','))
-        })
-    })
-}
-
-/// Whether the word there is the name in `class name`.
-fn is_declared_class(text: &[u8], at: usize) -> bool {
-    let before = text[..at].trim_ascii_end();
-    let length = before.iter().rev().take_while(|c| is_word(**c)).count();
-    before.len() < at && matches!(&before[before.len() - length..], b"class" | b"struct")
 }
 
 fn is_in_marker(text: &[u8], at: usize) -> bool {
@@ -196,8 +193,11 @@ fn whole_words<'a>(text: &'a [u8], word: &'a [u8]) -> impl Iterator<Item = usize
 fn is_called_unnamed(word: &[u8]) -> bool {
     matches!(
         word,
-        b"begin"
+        b"address"
+            | b"begin"
             | b"end"
+            | b"from_address"
+            | b"from_promise"
             | b"get"
             | b"await_ready"
             | b"await_resume"
@@ -207,6 +207,7 @@ fn is_called_unnamed(word: &[u8]) -> bool {
             | b"get_return_object"
             | b"get_return_object_on_allocation_failure"
             | b"initial_suspend"
+            | b"promise_type"
             | b"return_value"
             | b"return_void"
             | b"unhandled_exception"

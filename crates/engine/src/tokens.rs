@@ -381,6 +381,8 @@ mod tests {
         let text = TEXT.replace("int x;", "inline int x() {\nreturn __builtin_LINE(); }");
         same(&text, &text.replace("\nint f", "\n\nint f"));
         differ(&text, &text.replace("\nreturn __b", "\n\nreturn __b"));
+        let text = "int f() { return\n__builtin_LINE(); }";
+        differ(text, &format!("\n{text}"));
         let text = TEXT.replace("return 1", "return __builtin_LINE()");
         same(&text, &text.replace("int x", "\nint x"));
         differ(&text, &text.replace("\nint f", "\n\nint f"));

@@ -175,6 +175,12 @@ fn sign(rest: &[u8]) -> Result<usize, NotUnderstood> {
         [b'/', b'/' | b'*', ..] | [b'<', b'%', ..] | [b'%', b'>', ..] | [b'\\', ..] => {
             return Err(NotUnderstood);
         }
+        // `<::` begins a qualified name.
+        [b'<', b':', next @ ..] if !matches!(next, [b':', after, ..] if !matches!(after, b':' | b'>')) =>
+        {
+            return Err(NotUnderstood);
+        }
+        [b':', b'>', ..] => return Err(NotUnderstood),
         [b':', b':', ..] | [b'-', b'>', ..] => 2,
         [
             b'=' | b'!' | b'<' | b'>' | b'+' | b'-' | b'*' | b'/' | b'%' | b'&' | b'|' | b'^',

@@ -1,72 +1,41 @@
-//! Reads a text once, with its brackets and scopes, and checks every place of a name that asks for a line.
+//! Reads a text once, with its brackets and scopes.
 
+use std::collections::HashSet;
+
+use super::brackets::{Curly, Open, Round, Scope};
+use super::head::{
+    Head, is_attribute, is_class_key, is_function_of_class, is_part_of_type, takes_expression,
+};
 use super::reader::{Found, Kind, Piece, Reader};
-use super::{Names, Sort, whole_words};
+use super::{Names, whole_words};
 
-/// A bracket that is open.
-enum Open<'t> {
-    Round {
-        /// The name before it: that of a function, where parameters are declared.
-        before: Option<Piece<'t>>,
-        /// Whether it cannot hold parameters: it follows a keyword, such as `noexcept` or `for`.
-        is_expression: bool,
-        /// Whether the current parameter has a default.
-        has_default: bool,
-    },
-    Square,
-    /// That of a template's parameters. No other is tracked. One that is a "less than" stays open to the declaration's end.
-    Angle,
-    Curly {
-        scope: Scope,
-        /// What was before it.
-        head: Head<'t>,
-    },
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Scope {
-    /// A namespace, or `extern "C"`.
-    Outer,
-    Class,
-    Body,
-    /// Braces inside of a body.
-    Block,
-    /// An initialiser, or anything that is not understood.
-    Other,
-}
-
-/// What a declaration has had so far, outside of its brackets.
-#[derive(Clone, Copy, Default)]
-struct Head<'t> {
-    /// The text from the keyword `class`, `struct`, `union` or `enum` on.
-    class: Option<&'t [u8]>,
-    is_using: bool,
-    is_namespace: bool,
-    has_colon: bool,
-    has_equals: bool,
-    /// Whether the last brackets, but those of keywords, follow a name: then they hold a function's parameters. Those of a
-    /// pointer to a function follow `)`.
-    has_parameters: bool,
-    /// Whether a constructor's list of initialisers follows its parameters.
-    has_initialisers: bool,
-    /// Whether the type of a result follows the parameters.
-    has_result: bool,
-}
+/// How deep brackets may be: each place of a name looks through them.
+const DEEPEST: usize = 1000;
 
 /// A reading of a text.
 pub struct Scan<'t> {
-    text: &'t [u8],
-    reader: Reader<'t>,
+    pub text: &'t [u8],
+    pub reader: Reader<'t>,
     pub names: Names<'t>,
     /// The files that contain a name.
-    pub files: Vec<&'t [u8]>,
-    open: Vec<Open<'t>>,
-    head: Head<'t>,
-    last: Piece<'t>,
+    pub files: HashSet<&'t [u8]>,
+    pub open: Vec<Open<'t>>,
+    pub head: Head<'t>,
+    pub last: Piece<'t>,
     /// The one before `last`.
-    before_last: Piece<'t>,
+    pub before_last: Piece<'t>,
     /// After the last `throw`.
-    thrown: Option<Reader<'t>>,
+    pub thrown: Option<Reader<'t>>,
+    /// The files of the current statement so far.
+    pub statement: Vec<&'t [u8]>,
+    /// Where a name is in the current statement: the number of open brackets there.
+    pub asked_at: Option<usize>,
+    /// The file of the last piece.
+    path: &'t [u8],
+    /// How often the file has changed.
+    pub changes: usize,
+    /// Where the name of a class is expected: the number of open brackets there.
+    class_at: Option<usize>,
 }
 
 impl<'t> Scan<'t> {
@@ -75,12 +44,17 @@ impl<'t> Scan<'t> {
             text,
             reader: Reader::new(text),
             names,
-            files: Vec::new(),
+            files: HashSet::new(),
             open: Vec::new(),
             head: Head::default(),
             last: Piece::NONE,
             before_last: Piece::NONE,
             thrown: None,
+            statement: Vec::new(),
+            asked_at: None,
+            path: b"",
+            changes: 0,
+            class_at: None,
         }
     }
 
@@ -91,6 +65,11 @@ impl<'t> Scan<'t> {
                 Found::End => return self.open.is_empty().then_some(()),
                 Found::Directive(line) => self.directive(line)?,
                 Found::Piece(piece) => {
+                    self.enter_file();
+                    self.class_name(piece);
+                    if self.is_at_head() {
+                        self.head.take(piece, self.last, self.before_last);
+                    }
                     match piece.kind {
                         Kind::Word => self.word(piece)?,
                         Kind::Sign => self.sign(piece.text)?,
@@ -109,16 +88,54 @@ impl<'t> Scan<'t> {
         (!names.any(|(name, _)| contains(name))).then_some(())
     }
 
+    /// A compiler may use the line of any piece of a statement. So its files count if a name is in it.
+    fn enter_file(&mut self) {
+        let path = self.reader.path;
+        if !self.statement.is_empty() {
+            // Most pieces follow the same marker.
+            if std::ptr::eq(self.path, path) || self.path == path {
+                self.path = path;
+                return;
+            }
+            if self.asked_at.is_some() {
+                self.files.insert(path);
+            }
+        }
+        self.changes += usize::from(self.path != path);
+        self.path = path;
+        self.statement.push(path);
+    }
+
+    /// Notes the names of classes: a function of that name is a constructor.
+    fn class_name(&mut self, piece: Piece<'t>) {
+        if piece.kind == Kind::Word && is_class_key(piece.text) {
+            if !matches!(self.open.last(), Some(Open::Angle)) {
+                self.class_at = Some(self.open.len());
+            }
+            return;
+        }
+        if self.class_at != Some(self.open.len()) {
+            return;
+        }
+        match piece.kind {
+            Kind::Word if takes_expression(piece.text) => {}
+            Kind::Word => {
+                self.names.classes.push(piece.text);
+                self.class_at = None;
+            }
+            Kind::Sign if matches!(piece.text, b"(" | b"[" | b"::") => {}
+            _ => self.class_at = None,
+        }
+    }
+
     fn word(&mut self, piece: Piece<'t>) -> Option<()> {
         let word = piece.text;
-        match word {
-            b"class" | b"struct" | b"union" | b"enum" if self.is_at_head() => {
-                self.head.class.get_or_insert(&self.text[piece.at..]);
-            }
-            b"namespace" if self.is_at_head() => self.head.is_namespace = true,
-            b"using" if self.is_at_head() => self.head.is_using = true,
-            b"throw" => self.thrown = Some(self.reader),
-            _ => {}
+        if let Some(Open::Round(round)) = self.open.last_mut() {
+            round.has_class |= is_class_key(word);
+            round.has_type |= !is_attribute(word);
+        }
+        if piece.is(b"throw") {
+            self.thrown = Some(self.reader);
         }
         match self.names.find(word) {
             Some(sort) => self.name(piece, sort),
@@ -127,322 +144,211 @@ impl<'t> Scan<'t> {
     }
 
     fn sign(&mut self, sign: &[u8]) -> Option<()> {
+        let operator = self.follows(b"operator") || self.before_last.is(b"operator");
+        self.open_round(sign);
         match sign {
             b"(" => {
-                let before = self.word_before();
-                let operator = self.before_last.is(b"operator");
-                self.open.push(Open::Round {
-                    before: before.filter(|_| !operator),
-                    is_expression: before.is_some_and(|piece| takes_expression(piece.text)),
-                    has_default: false,
-                });
+                let round = self.round();
+                self.push(Open::Round(round))?;
             }
-            b"[" => self.open.push(Open::Square),
+            b"[" => self.push(Open::Square)?,
             b"<" => {
                 let is_angle = matches!(self.open.last(), Some(Open::Angle));
-                if is_angle && !self.follows(b"operator") || self.follows(b"template") {
-                    self.open.push(Open::Angle);
+                if is_angle && !operator || self.follows(b"template") {
+                    self.push(Open::Angle)?;
                 }
             }
-            b">" if matches!(self.open.last(), Some(Open::Angle)) && !self.follows(b"operator") => {
+            b">" if matches!(self.open.last(), Some(Open::Angle)) && !operator => {
                 self.open.pop();
             }
             b")" => self.close_round()?,
             b"]" => return matches!(self.open.pop()?, Open::Square).then_some(()),
-            b"{" => self.open_curly(),
+            b"{" => self.open_curly()?,
             b"}" => return self.close_curly(),
             b";" => self.end_declaration(),
-            b"->" if self.is_at_head() => self.head.has_result = true,
-            b"=" | b"," => self.set_default(sign == b"="),
-            b":" if self.is_at_head() => {
-                let before = self.word_before().map(|piece| piece.text);
-                if matches!(before, Some(b"public" | b"private" | b"protected")) {
-                    self.head = Head::default();
-                } else if self.head.has_parameters && self.follows(b")") {
-                    self.head.has_initialisers = true;
-                } else {
-                    self.head.has_colon = true;
-                }
-            }
             _ => {}
         }
         Some(())
     }
 
+    /// A sign inside of round brackets.
+    fn open_round(&mut self, sign: &[u8]) {
+        let last = self.last;
+        let Some(Open::Round(round)) = self.open.last_mut() else {
+            return;
+        };
+        match sign {
+            b"=" => round.has_default = true,
+            b"<" => round.has_template_closure |= last.is(b"]"),
+            // `(*a)` and `(&a)` are no parameters, nor is `(T::*a)`.
+            b"*" | b"&" => round.may_declare &= round.has_type && !last.is(b"::"),
+            b"(" => round.may_declare &= round.has_type || is_attribute(last.text),
+            _ => {}
+        }
+    }
+
+    fn round(&self) -> Round<'t> {
+        let before = (self.last.kind == Kind::Word).then_some(self.last);
+        let is_operator = self.before_last.is(b"operator") || is_part_of_type(self.last.text);
+        let may_declare = match self.scope() {
+            Some(Curly {
+                scope: Scope::Class,
+                head,
+                ..
+            }) => {
+                let class = head.class.map_or(&b""[..], |class| class.name);
+                before.is_some_and(|name| is_function_of_class(name.text, self.before_last, class))
+            }
+            _ => before.is_some(),
+        };
+        Round {
+            before: before.filter(|_| !is_operator),
+            is_expression: match before {
+                Some(word) => takes_expression(word.text),
+                // No parameters follow these.
+                None => matches!(
+                    self.last.text,
+                    b"(" | b"," | b";" | b"{" | b"!" | b"=" | b"==" | b"!="
+                ),
+            },
+            may_declare,
+            has_type: false,
+            has_default: false,
+            has_class: false,
+            has_template_closure: false,
+        }
+    }
+
+    fn push(&mut self, open: Open<'t>) -> Option<()> {
+        self.open.push(open);
+        (self.open.len() <= DEEPEST).then_some(())
+    }
+
     fn close_round(&mut self) -> Option<()> {
-        let Open::Round {
-            before,
-            is_expression,
-            ..
-        } = self.open.pop()?
-        else {
+        let Open::Round(round) = self.open.pop()? else {
             return None;
         };
-        if self.is_at_head()
-            && !is_expression
-            && !self.head.has_initialisers
-            && !self.head.has_result
-        {
-            self.head.has_parameters = before.is_some();
+        if self.is_at_head() && !round.is_expression {
+            self.head.close_round(round.may_declare);
         }
         Some(())
     }
 
-    fn set_default(&mut self, has: bool) {
-        let operator = self.follows(b"operator");
-        match self.open.last_mut() {
-            Some(Open::Round { has_default, .. }) => *has_default = has,
-            Some(Open::Square | Open::Angle) => {}
-            Some(Open::Curly { .. }) | None => self.head.has_equals |= has && !operator,
-        }
-    }
-
     fn end_declaration(&mut self) {
-        while matches!(self.open.last(), Some(Open::Angle)) {
-            self.open.pop();
-        }
+        self.close_angles();
         if self.is_at_head() {
             self.head = Head::default();
         }
+        self.end_statement();
     }
 
-    fn close_curly(&mut self) -> Option<()> {
+    fn close_angles(&mut self) {
         while matches!(self.open.last(), Some(Open::Angle)) {
             self.open.pop();
         }
-        let Open::Curly { scope, head } = self.open.pop()? else {
+    }
+
+    fn end_statement(&mut self) {
+        if self.asked_at.is_none_or(|depth| self.open.len() <= depth) {
+            self.asked_at = None;
+        }
+        self.statement.clear();
+    }
+
+    fn close_curly(&mut self) -> Option<()> {
+        self.close_angles();
+        let Open::Curly(curly) = self.open.pop()? else {
             return None;
         };
+        let Curly { scope, head, .. } = curly;
+        if scope == Scope::Class {
+            self.close_class(&curly)?;
+        }
         // An initialiser does not end its declaration.
-        self.head = match scope {
-            Scope::Other => head,
-            _ => Head::default(),
+        let is_end = match scope {
+            Scope::Other => false,
+            Scope::Block => curly.is_at_head && !head.has_equals,
+            Scope::Outer | Scope::Class | Scope::Body => true,
         };
+        self.head = if is_end { Head::default() } else { head };
+        self.head.follows_class |= scope == Scope::Class;
+        self.end_statement();
         Some(())
     }
 
     /// Whether the last piece is this.
-    fn follows(&self, text: &[u8]) -> bool {
+    pub fn follows(&self, text: &[u8]) -> bool {
         self.last.is(text)
     }
 
-    fn open_curly(&mut self) {
-        let scope = self.scope_of_curly();
-        let head = std::mem::take(&mut self.head);
-        self.open.push(Open::Curly { scope, head });
+    fn open_curly(&mut self) -> Option<()> {
+        if self.asked_at.is_some_and(|depth| self.open.len() < depth) {
+            self.asked_at = None;
+        }
+        let curly = Curly {
+            scope: self.scope_of_curly(),
+            is_at_head: self.is_at_head(),
+            head: std::mem::take(&mut self.head),
+            changes: self.changes,
+        };
+        self.push(Open::Curly(curly))
     }
 
     fn scope_of_curly(&self) -> Scope {
-        let is_inside =
-            |open: &Open| matches!(open, Open::Curly { scope, .. } if !scope.is_outside());
-        let head = &self.head;
-        let is_at_head = self.is_at_head();
-        if is_at_head && head.class.is_some() && !head.has_equals {
-            return Scope::Class;
+        let Head { class, angles, .. } = self.head;
+        if self.head.follows_class || self.head.has_template_closure {
+            return Scope::Other;
         }
-        let inner = self
-            .open
-            .iter()
-            .rev()
-            .find(|open| matches!(open, Open::Curly { .. }));
-        if inner.is_some_and(is_inside) {
-            return Scope::Block;
+        if let Some(class) = class
+            && self.is_at_head()
+        {
+            let is_class = class.may_open() && angles == 0 && !self.head.has_equals;
+            return if is_class { Scope::Class } else { Scope::Other };
+        }
+        let scope = self.scope().map_or(Scope::Outer, |curly| curly.scope);
+        if !scope.is_outside() {
+            // Those of a default run where the function is called, those of a class where it is made.
+            let is_understood = self.brackets().all(|open| match open {
+                Open::Round(round) => {
+                    (!round.has_default || round.is_expression)
+                        && !round.has_class
+                        && !round.has_template_closure
+                }
+                Open::Square => true,
+                Open::Angle | Open::Curly(_) => false,
+            });
+            return if is_understood {
+                Scope::Block
+            } else {
+                Scope::Other
+            };
         }
         let is_linkage = self.before_last.is(b"extern") && self.last.text.starts_with(b"\"");
-        if is_at_head && (head.is_namespace || is_linkage) {
+        if self.is_at_head() && (self.head.is_namespace || is_linkage) {
             return Scope::Outer;
         }
-        let last = self.last.text;
-        // The braces of a variable or of a member follow its name.
-        let is_end = matches!(last, b")" | b"const" | b"noexcept") || head.has_result;
-        let is_body = match head.has_initialisers {
-            true => matches!(last, b")" | b"}"),
-            false => is_end && head.has_parameters && !head.has_equals && !head.has_colon,
-        };
-        let is_other = matches!(
-            inner,
-            Some(Open::Curly {
-                scope: Scope::Other,
-                ..
-            })
-        );
-        if is_at_head && is_body && !is_other {
-            return Scope::Body;
+        match self.is_at_head() && scope != Scope::Other && self.head.is_body(self.last) {
+            true => Scope::Body,
+            false => Scope::Other,
         }
-        Scope::Other
     }
 
     /// Whether no bracket of the current declaration is open.
-    fn is_at_head(&self) -> bool {
-        matches!(self.open.last(), None | Some(Open::Curly { .. }))
+    pub fn is_at_head(&self) -> bool {
+        matches!(self.open.last(), None | Some(Open::Curly(_)))
     }
 
-    fn word_before(&self) -> Option<Piece<'t>> {
-        (self.last.kind == Kind::Word).then_some(self.last)
+    /// The brackets inside of the innermost braces, from the inside.
+    pub fn brackets(&self) -> impl Iterator<Item = &Open<'t>> {
+        let inner = self.open.iter().rev();
+        inner.take_while(|open| !matches!(open, Open::Curly(_)))
     }
 
     /// The innermost braces.
-    fn scope(&self) -> Option<(Scope, &Head<'t>)> {
+    pub fn scope(&self) -> Option<&Curly<'t>> {
         self.open.iter().rev().find_map(|open| match open {
-            Open::Curly { scope, head } => Some((*scope, head)),
+            Open::Curly(curly) => Some(curly),
             _ => None,
         })
     }
-
-    /// Checks a place of a name that asks. `None` if it may be called from elsewhere without a name.
-    fn name(&mut self, name: Piece<'t>, sort: Sort) -> Option<()> {
-        let mut ahead = self.reader;
-        let mut next = ahead.next().ok()?;
-        if sort == Sort::Function {
-            // `(name)()` is a call. Otherwise a function without arguments is only its address, which has no defaults.
-            while matches!(&next, Found::Piece(piece) if piece.is(b")")) {
-                next = ahead.next().ok()?;
-            }
-            let is_call = |piece: &Piece| piece.is(b"(") || piece.is(b"<");
-            match &next {
-                Found::Piece(piece) if !is_call(piece) => return Some(()),
-                Found::Piece(_) | Found::Directive(_) | Found::End => {}
-            }
-        }
-        self.count(self.reader.path);
-        self.count(ahead.path);
-        match sort {
-            Sort::Builtin | Sort::Function => self.call(),
-            Sort::Class => self.mention(name, &next),
-        }
-    }
-
-    fn count(&mut self, path: &'t [u8]) {
-        if !self.files.contains(&path) {
-            self.files.push(path);
-        }
-    }
-
-    /// A place where a function may be called: harmless where its line is a line of this file. In a default argument it is
-    /// one of the caller's, so the function there asks too.
-    fn call(&mut self) -> Option<()> {
-        let mut asking = Vec::new();
-        let scope = self.scope().map(|(scope, _)| scope);
-        for open in self.open.iter().rev() {
-            match open {
-                Open::Round {
-                    has_default,
-                    is_expression,
-                    before,
-                } => {
-                    if *has_default && !is_expression {
-                        // A closure's parameters have no name before them.
-                        asking.push((*before)?);
-                    }
-                }
-                Open::Angle => return None,
-                Open::Square => {}
-                Open::Curly { .. } => break,
-            }
-        }
-        let is_inside = scope.is_some_and(|scope| !scope.is_outside());
-        if is_inside {
-            return asking.is_empty().then_some(());
-        }
-        // A member's initialiser runs where the class is made.
-        let is_member = scope == Some(Scope::Class) && self.head.has_equals;
-        if scope == Some(Scope::Other) || is_member && !self.head.is_using {
-            return None;
-        }
-        let mut asking = asking.into_iter();
-        asking.try_for_each(|function| self.names.add(self.text, function.text, function.at))
-    }
-
-    /// A place of a class with a constructor that asks. Whoever gets at the class without this name can call that.
-    fn mention(&self, name: Piece, next: &Found) -> Option<()> {
-        let is_next = |text: &[u8]| matches!(next, Found::Piece(piece) if piece.is(text));
-        let scope = self.scope();
-        let is_key = self.last.is(b"class") || self.last.is(b"struct");
-        let is_declared = is_key && self.is_at_head();
-        let is_harmless = match scope {
-            // `throw name(...)`: what is caught has this name again.
-            Some((Scope::Body | Scope::Block, _)) => self.is_thrown(name) && is_next(b"("),
-            Some((Scope::Class, head)) if is_named(head, name.text) => {
-                let constructor = self.is_at_head() && is_next(b"(") && !self.head.has_equals;
-                constructor || self.is_parameter() && is_next(b"&")
-            }
-            None | Some((Scope::Outer, _)) => {
-                self.is_at_head() && self.head.is_using && !self.head.has_equals
-            }
-            Some(_) => false,
-        };
-        (is_harmless || is_declared).then_some(())
-    }
-
-    /// Whether `throw` and at most a qualifier are before the name.
-    fn is_thrown(&self, name: Piece) -> bool {
-        let Some(mut reader) = self.thrown else {
-            return false;
-        };
-        while let Ok(Found::Piece(piece)) = reader.next() {
-            if piece.at == name.at {
-                return true;
-            }
-            if piece.kind != Kind::Word && !piece.is(b"::") {
-                return false;
-            }
-        }
-        false
-    }
-
-    /// Whether this place is among parameters, and not in a default.
-    fn is_parameter(&self) -> bool {
-        let inner = self.open.iter().rev();
-        let mut inner = inner.take_while(|open| !matches!(open, Open::Curly { .. }));
-        inner.all(|open| {
-            matches!(
-                open,
-                Open::Round {
-                    has_default: false,
-                    ..
-                }
-            )
-        }) && !self.is_at_head()
-    }
-}
-
-impl Scope {
-    /// Whether this is not a function's body.
-    fn is_outside(self) -> bool {
-        match self {
-            Self::Outer | Self::Class | Self::Other => true,
-            Self::Body | Self::Block => false,
-        }
-    }
-}
-
-/// Whether the head is that of the class of this name.
-fn is_named(head: &Head, word: &[u8]) -> bool {
-    let Some(text) = head.class else { return false };
-    let end = memchr::memchr3(b'{', b';', b':', text).unwrap_or(text.len());
-    whole_words(&text[..end], word).next().is_some()
-}
-
-/// Keywords before brackets that hold no parameters.
-fn takes_expression(word: &[u8]) -> bool {
-    matches!(
-        word,
-        b"alignas"
-            | b"alignof"
-            | b"decltype"
-            | b"explicit"
-            | b"for"
-            | b"if"
-            | b"noexcept"
-            | b"requires"
-            | b"return"
-            | b"sizeof"
-            | b"static_assert"
-            | b"switch"
-            | b"while"
-            | b"__asm__"
-            | b"__attribute"
-            | b"__attribute__"
-            | b"__declspec"
-    )
 }

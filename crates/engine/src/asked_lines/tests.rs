@@ -18,7 +18,7 @@ fn demand(header: &str, source: &str, expected: Option<&[&str]>) {
     let found = files(text.as_bytes());
     let found = found.map(|paths| {
         let mut paths: Vec<String> = paths
-            .iter()
+            .into_iter()
             .map(|path| String::from_utf8_lossy(path).replace('"', ""))
             .collect();
         paths.sort();
@@ -139,9 +139,135 @@ fn what_may_be_called_without_its_name_counts() {
         // The language calls it.
         "struct S { int *begin(int line = __builtin_LINE()); int *end(); };",
         "struct P { T await_transform(int, int line = __builtin_LINE()); };",
+        "struct S { struct promise_type { promise_type(int line = __builtin_LINE()); }; };",
     ] {
         all(header, "int b;");
     }
+}
+
+/// Initialisers of members whose braces look like a function's body or a class.
+#[test]
+fn a_member_is_not_taken_for_a_function() {
+    for member in [
+        "int (line) {A};",
+        "unsigned __int128 (line) {A};",
+        "int *__restrict (line) {A};",
+        "[[maybe_unused]] T (line) {A};",
+        "const T (line) {A};",
+        "n::T (line) {A};",
+        "typename n::T (line) {A};",
+        "int (line) : (20) {A};",
+        "S (*line) {A};",
+        "S (__attribute__((aligned(8))) *line) {A};",
+        "S (T::*line) {A};",
+        "int f(int), (line) {A};",
+        "T f(int), line alignas(8) {A};",
+        "T a {1}, b alignas(8) {A};",
+        "struct P line {A};",
+        "struct P<int> line {A};",
+        "const struct P line {A};",
+        "struct P __attribute__((aligned(8))) line {A};",
+        "enum E line : 20 {A};",
+        "X<f(1)->q> line {A};",
+        "X<not f(1)->q> line {A};",
+        "X<n < f(1)> line {A};",
+        "X<void(int)> line alignas(8) {A};",
+        "X<&T::operator> > line alignas(8) {A};",
+        "int (*line)(int) throw() {A};",
+        "union { int (line) {A}; };",
+    ] {
+        let member = member.replace('A', "__builtin_LINE()");
+        all(&format!("struct S {{ {member} }};"), "int b;");
+        let local = format!("inline auto f() {{ struct S {{ {member} }}; return S{{}}; }}");
+        all(&local, "int b;");
+    }
+}
+
+/// Classes that are hard to find: their members' initialisers, and their constructors.
+#[test]
+fn a_class_is_found_wherever_it_is() {
+    let member = "{ int line = __builtin_LINE(); }";
+    for body in [
+        "struct alignas(sizeof(V{})) S M; return S{};",
+        "struct S : B<V{1}.a> M; return S{};",
+        "struct S : B<&V::operator>, V{1}.a> M; return S{};",
+        "for (struct S M s; ;) return s;",
+        "if (struct S M s; true) return s;",
+        "switch (struct S M s; 1) { default: return s; }",
+        "using S = struct M; return S{};",
+        "return ({ struct S M; S{}; });",
+        "return [] { struct S M; return S{}; }();",
+        "l: struct S M s; return s;",
+    ] {
+        let body = body.replace('M', member);
+        all(&format!("inline auto f() {{ {body} }}"), "int b;");
+    }
+    all(&format!("struct S : B<V{{1}}.f(2)->a> {member};"), "int b;");
+    for class in [
+        "struct alignas(sizeof(V{})) S",
+        "struct [[deprecated(\"use X; it is better\")]] S",
+        "#pragma user a,\nstruct S",
+        "struct S final",
+        "template <class T> struct S",
+        "struct A { struct S; };\nstruct A::S",
+    ] {
+        let class =
+            format!("{class} {{ S(int a, int line = __builtin_LINE()); }};\nvoid take(const S &);");
+        all(&class, "int b = take(1);");
+    }
+}
+
+/// Default arguments that are hard to find.
+#[test]
+fn a_default_is_found_wherever_it_is() {
+    for default in [
+        "int line = pick<int, int>(__builtin_LINE())",
+        "int a = x, int line = __builtin_LINE()",
+    ] {
+        source_too(&format!("int w({default});"), "int b = w();");
+    }
+    for header in [
+        "inline auto f() { return [](int l = int{__builtin_LINE()}) { return l; }; }",
+        "inline auto f() { return [](V v = {__builtin_LINE()}) { return v; }; }",
+        "inline void f() { int w(V v = {__builtin_LINE()}); }",
+        "inline auto f = []<class T> requires Goo (T a, int l = __builtin_LINE()) { return l; };",
+        "inline auto f(X([]<class T> requires Goo (T a, int l = __builtin_LINE()) { return l; }));",
+        "inline auto f() { return []<int N = __builtin_LINE()>() { return N; }; }",
+        "inline auto f() { return g([]<class T, T v = T{__builtin_LINE()}>(T) { return v; }); }",
+        "template <auto V = &T::operator>>, int N = __builtin_LINE()> int f();",
+        "inline auto f() { return <:=:>(int l = __builtin_LINE()) { return l; }; }",
+    ] {
+        all(header, "int b;");
+    }
+    all(USES, "void f() { __attribute__((cleanup(raise))) int x; }");
+    all(USES, "void f() { [[gnu::cleanup(raise)]] int x; }");
+}
+
+/// The line of a call can be that of any part of its statement.
+#[test]
+fn all_files_of_a_statement_count() {
+    let split = |parts: [&str; 3]| {
+        let [before, part, after] = parts;
+        format!("{before}\n# 1 \"part.inc\" 1\n{part}\n# 4 \"l.h\" 2\n{after}")
+    };
+    for parts in [
+        ["inline int f() { return raise(", ")", "; }"],
+        ["inline int f() { return 1 +", "2 + ", "raise(1); }"],
+        ["inline int f() { return raise", "(1); }", ""],
+        ["inline int f() { return raise([] { ", "return 1; })", "; }"],
+    ] {
+        let header = format!("{USES}\n{}", split(parts));
+        demand(&header, "int b;", Some(&["l.h", "part.inc"]));
+    }
+    let parts = ["inline int f() { raise(1);", "int a;", "return a; }"];
+    header_only(&format!("{USES}\n{}", split(parts)), "int b;");
+    // Members can call the constructor without its name.
+    let parts = [
+        "struct S {",
+        "void f() { *this = {1}; }",
+        "S(int, int l = __builtin_LINE()); };",
+    ];
+    all(&split(parts), "int b;");
 }
 
 /// A constructor that asks, where its class has another name or none.
@@ -160,8 +286,23 @@ fn a_class_that_has_another_name_counts() {
         "inline void call() { user<error>(); }",
         "inline error make() { return {1, \"a\"}; }",
         "extern error last;",
+        "extern struct error last;",
+        "struct error make();",
+        "inline auto make() { return new struct error(1); }",
+        "friend struct error;",
     ] {
         all(&format!("{CLASS}\n{header}"), "int b;");
+    }
+    for class in [
+        CLASS.replace("; };", "; } last;"),
+        CLASS
+            .replace("class error", "typedef class error")
+            .replace("; };", "; } other;"),
+        CLASS
+            .replace("class error", "static const class error")
+            .replace("; };", "; } other;"),
+    ] {
+        all(&class, "int b;");
     }
     source_too(CLASS, "void f() { throw error(1, \"a\"); }");
     header_only(

@@ -1,0 +1,189 @@
+//! Checks every place of a name that asks for a line.
+
+use super::brackets::{Curly, Open, Round, Scope};
+use super::head::{is_attribute, takes_expression};
+use super::reader::{Found, Kind, Piece};
+use super::scan::Scan;
+use super::{Sort, whole_words};
+
+/// The longest qualifier between `throw` and the name of a class, in pieces.
+const LONGEST_QUALIFIER: usize = 20;
+
+impl<'t> Scan<'t> {
+    /// Checks a place of a name that asks. `None` if it may be called from elsewhere without a name.
+    pub fn name(&mut self, name: Piece<'t>, sort: Sort) -> Option<()> {
+        let mut ahead = self.reader;
+        let mut next = ahead.next().ok()?;
+        if sort == Sort::Function {
+            // `(name)()` is a call. Otherwise a function without arguments is only its address, which has no defaults.
+            while matches!(&next, Found::Piece(piece) if piece.is(b")")) {
+                next = ahead.next().ok()?;
+            }
+            let is_call = |piece: &Piece| piece.is(b"(") || piece.is(b"<");
+            match &next {
+                // An attribute can say what is called, such as `cleanup`.
+                Found::Piece(piece) if !is_call(piece) => {
+                    return (!self.is_in_attribute()).then_some(());
+                }
+                Found::Piece(_) | Found::Directive(_) | Found::End => {}
+            }
+        }
+        self.files.extend(self.statement.drain(..));
+        self.statement.push(self.reader.path);
+        let depth = self.asked_at.unwrap_or(usize::MAX);
+        self.asked_at = Some(depth.min(self.open.len()));
+        match sort {
+            Sort::Builtin | Sort::Function => self.call(),
+            Sort::Class => self.mention(name, &next),
+        }
+    }
+
+    fn is_in_attribute(&self) -> bool {
+        let mut inner = None;
+        self.brackets().any(|open| {
+            let outside = inner.replace(open);
+            match open {
+                Open::Round(Round { before, .. }) => {
+                    before.is_some_and(|piece| is_attribute(piece.text))
+                }
+                Open::Square => matches!(outside, Some(Open::Square)),
+                Open::Angle | Open::Curly(_) => false,
+            }
+        })
+    }
+
+    /// A place where a function may be called: harmless where its line is a line of this file. In a default argument it is
+    /// one of the caller's, so the function there asks too.
+    fn call(&mut self) -> Option<()> {
+        let scope = self.scope().map_or(Scope::Outer, |curly| curly.scope);
+        let mut asking = None;
+        let mut outermost = None;
+        for open in self.brackets() {
+            match open {
+                Open::Round(round) => {
+                    // A closure's template parameters can ask.
+                    if asking.is_some() || round.has_template_closure {
+                        return None;
+                    }
+                    if round.has_default && !round.is_expression {
+                        // A closure's parameters have no name before them.
+                        asking = Some(round.before?);
+                    }
+                }
+                Open::Angle => return None,
+                Open::Square | Open::Curly(_) => {}
+            }
+            outermost = Some(open);
+        }
+        let is_initialiser = self.head.has_equals && !self.head.is_using;
+        // A member's initialiser runs where the class is made.
+        if self.head.has_template_closure
+            || scope == Scope::Other
+            || scope == Scope::Class && is_initialiser
+        {
+            return None;
+        }
+        let Some(function) = asking else {
+            return Some(());
+        };
+        let is_declared = matches!(outermost, Some(Open::Round(_)))
+            && scope.is_outside()
+            && !self.head.has_equals
+            && self.head.angles == 0
+            && !takes_expression(function.text);
+        is_declared.then_some(())?;
+        self.add(function)
+    }
+
+    /// Adds the function or the constructor of that name. `None` if it can be called without its name.
+    fn add(&mut self, function: Piece<'t>) -> Option<()> {
+        let own = self.scope().filter(|curly| curly.scope == Scope::Class);
+        let own = own.and_then(|curly| curly.head.class);
+        let own = own.filter(|class| class.name == function.text);
+        if own.is_some_and(|class| !class.is_first) {
+            return None;
+        }
+        let is_new = self.names.add(function.text)?;
+        if is_new {
+            let known = [function.at, own.map_or(function.at, |class| class.at)];
+            let before = &self.text[..self.reader.at];
+            let mut places = whole_words(before, function.text);
+            self.names.are_incomplete |=
+                places.any(|at| !known.contains(&at) && !super::is_in_marker(before, at));
+        }
+        Some(())
+    }
+
+    /// A class ends. One with a constructor that asks must be in one file, because its members can call that without its name.
+    pub fn close_class(&self, class: &Curly) -> Option<()> {
+        let name = class.head.class?.name;
+        let asks = self.names.find(name) == Some(Sort::Class);
+        if !asks {
+            return Some(());
+        }
+        let mut ahead = self.reader;
+        let is_end = matches!(ahead.next(), Ok(Found::Piece(piece)) if piece.is(b";"));
+        (is_end && class.changes == self.changes).then_some(())
+    }
+
+    /// A place of a class with a constructor that asks. Whoever gets at the class without this name can call that.
+    fn mention(&self, name: Piece, next: &Found) -> Option<()> {
+        let is_next = |text: &[u8]| matches!(next, Found::Piece(piece) if piece.is(text));
+        let curly = self.scope();
+        let is_own = curly.is_some_and(|curly| {
+            let class = curly.head.class.filter(|_| curly.scope == Scope::Class);
+            class.is_some_and(|class| class.name == name.text)
+        });
+        let is_harmless = match curly.map_or(Scope::Outer, |curly| curly.scope) {
+            // `throw name(...)`: what is caught has this name again.
+            Scope::Body | Scope::Block => self.is_thrown(name) && is_next(b"("),
+            Scope::Class if is_own => {
+                let constructor = self.is_at_head() && is_next(b"(") && !self.head.has_equals;
+                constructor || self.is_parameter() && is_next(b"&")
+            }
+            Scope::Outer => self.is_at_head() && self.head.is_using && !self.head.has_equals,
+            Scope::Class | Scope::Other => false,
+        };
+        (is_harmless || self.is_declared(name, next)).then_some(())
+    }
+
+    /// Whether the name is that of a class that is declared here, and of nothing else.
+    fn is_declared(&self, name: Piece, next: &Found) -> bool {
+        let Some(class) = self.head.class.filter(|_| self.is_at_head()) else {
+            return false;
+        };
+        let ends = |piece: &Piece| {
+            let ends: [&[u8]; 4] = [b";", b":", b"{", b"final"];
+            ends.iter().any(|end| piece.is(end))
+        };
+        class.at == name.at
+            && class.is_first
+            && class.may_open()
+            && matches!(next, Found::Piece(piece) if ends(piece))
+    }
+
+    /// Whether `throw` and at most a qualifier are before the name.
+    fn is_thrown(&self, name: Piece) -> bool {
+        let Some(mut reader) = self.thrown else {
+            return false;
+        };
+        for _ in 0..LONGEST_QUALIFIER {
+            let Ok(Found::Piece(piece)) = reader.next() else {
+                return false;
+            };
+            if piece.at == name.at {
+                return true;
+            }
+            if piece.kind != Kind::Word && !piece.is(b"::") {
+                return false;
+            }
+        }
+        false
+    }
+
+    /// Whether this place is among parameters, and not in a default.
+    fn is_parameter(&self) -> bool {
+        let is_parameters = |open: &Open| matches!(open, Open::Round(round) if !round.has_default);
+        self.brackets().all(is_parameters) && !self.is_at_head()
+    }
+}
