@@ -7,6 +7,7 @@ use super::reader::{Kind, Piece};
 pub struct Head<'t> {
     pub class: Option<Class<'t>>,
     pub is_using: bool,
+    pub is_typedef: bool,
     pub is_namespace: bool,
     pub has_equals: bool,
     /// Whether a `:` was there that begins no list of initialisers.
@@ -123,6 +124,7 @@ impl<'t> Head<'t> {
         match piece.text {
             b"namespace" => self.is_namespace = true,
             b"using" => self.is_using = true,
+            b"typedef" => self.is_typedef = true,
             b"=" => self.has_equals |= !operator,
             b":" => self.colon(last),
             _ => {}
@@ -180,7 +182,8 @@ impl<'t> Head<'t> {
         match self.function {
             Function::No => false,
             Function::Declared | Function::Tail => !self.has_equals && !self.has_colon,
-            Function::Initialisers => last.is(b")") || last.is(b"}"),
+            // After a name, these are an initialiser's.
+            Function::Initialisers => last.kind != Kind::Word && !last.is(b">"),
         }
     }
 }
@@ -193,7 +196,7 @@ pub fn is_function_of_class(name: &[u8], before: Piece, class: &[u8]) -> bool {
     }
     // Reserved names may be a compiler's own words.
     let is_reserved = |word: &[u8]| matches!(word, [b'_', second, ..] if *second == b'_' || second.is_ascii_uppercase());
-    if is_reserved(name) || is_part_of_type(name) || takes_expression(name) {
+    if is_reserved(name) || is_part_of_type(name) || is_specifier(name) || takes_expression(name) {
         return false;
     }
     match before.kind {

@@ -89,6 +89,7 @@ impl<'t> Scan<'t> {
         let is_declared = matches!(outermost, Some(Open::Round(_)))
             && scope.is_outside()
             && !self.head.has_equals
+            && !self.head.is_typedef
             && self.head.angles == 0
             && !takes_expression(function.text);
         is_declared.then_some(())?;
@@ -127,7 +128,7 @@ impl<'t> Scan<'t> {
     }
 
     /// A place of a class with a constructor that asks. Whoever gets at the class without this name can call that.
-    fn mention(&self, name: Piece, next: &Found) -> Option<()> {
+    fn mention(&mut self, name: Piece, next: &Found) -> Option<()> {
         let is_next = |text: &[u8]| matches!(next, Found::Piece(piece) if piece.is(text));
         let curly = self.scope();
         let is_own = curly.is_some_and(|curly| {
@@ -136,7 +137,9 @@ impl<'t> Scan<'t> {
         });
         let is_harmless = match curly.map_or(Scope::Outer, |curly| curly.scope) {
             // `throw name(...)`: what is caught has this name again.
-            Scope::Body | Scope::Block => self.is_thrown(name) && is_next(b"("),
+            Scope::Body | Scope::Block => {
+                self.is_thrown(name) && is_next(b"(") && self.call().is_some()
+            }
             Scope::Class if is_own => {
                 let constructor = self.is_at_head() && is_next(b"(") && !self.head.has_equals;
                 constructor || self.is_parameter() && is_next(b"&")

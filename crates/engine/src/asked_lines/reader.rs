@@ -168,7 +168,7 @@ fn number(rest: &[u8]) -> usize {
     length
 }
 
-/// The length of an operator. Those of two signs are one piece where `=`, `:` or `>` would be misread without it.
+/// The length of an operator. Those of several signs are one piece where `=`, `:` or `>` would be misread without it.
 fn sign(rest: &[u8]) -> Result<usize, NotUnderstood> {
     Ok(match rest {
         // Comments, digraphs, and a line that goes on.
@@ -181,6 +181,7 @@ fn sign(rest: &[u8]) -> Result<usize, NotUnderstood> {
             return Err(NotUnderstood);
         }
         [b':', b'>', ..] => return Err(NotUnderstood),
+        [b'<', b'=', b'>', ..] => 3,
         [b':', b':', ..] | [b'-', b'>', ..] => 2,
         [
             b'=' | b'!' | b'<' | b'>' | b'+' | b'-' | b'*' | b'/' | b'%' | b'&' | b'|' | b'^',

@@ -64,6 +64,7 @@ fn a_call_asks() {
     source_too("", "int f() { return __builtin_LINE(); }");
     source_too(USES, "void f() { raise(1); }");
     source_too(USES, "int a = raise<int>(1);");
+    source_too(USES, "void f() { if ((a = raise(1)) != 0) return; }");
     // By another function.
     let more = format!("{USES} inline int deep(int a = (raise(1), 2)) {{ return a; }}");
     source_too(&more, "int f() { return deep(); }");
@@ -171,6 +172,9 @@ fn a_member_is_not_taken_for_a_function() {
         "X<f(1)->q> line {A};",
         "X<not f(1)->q> line {A};",
         "X<n < f(1)> line {A};",
+        "X<n <=> f(1)->q> line {A};",
+        "int mutable (line) {A};",
+        "template <class... T> S(T... a) : T(a)... {} int (line) {A};",
         "X<void(int)> line alignas(8) {A};",
         "X<&T::operator> > line alignas(8) {A};",
         "int (*line)(int) throw() {A};",
@@ -235,6 +239,8 @@ fn a_default_is_found_wherever_it_is() {
         "inline auto f() { return []<int N = __builtin_LINE()>() { return N; }; }",
         "inline auto f() { return g([]<class T, T v = T{__builtin_LINE()}>(T) { return v; }); }",
         "template <auto V = &T::operator>>, int N = __builtin_LINE()> int f();",
+        "template <auto O = 1 <=> 2, int N = __builtin_LINE()> int f();",
+        "typedef int f(int l = __builtin_LINE());",
         "inline auto f() { return <:=:>(int l = __builtin_LINE()) { return l; }; }",
     ] {
         all(header, "int b;");
@@ -290,6 +296,7 @@ fn a_class_that_has_another_name_counts() {
         "struct error make();",
         "inline auto make() { return new struct error(1); }",
         "friend struct error;",
+        "inline auto f() { return [](int a = (throw error(1, \"a\"), 2)) { return a; }; }",
     ] {
         all(&format!("{CLASS}\n{header}"), "int b;");
     }

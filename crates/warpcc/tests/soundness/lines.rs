@@ -122,6 +122,36 @@ fn a_header_with_a_source_location_needs_no_lines_of_the_source() {
     }
 }
 
+/// Headers that ask for the line where something of theirs is used, which the use does not show, and the use.
+const UNNAMED: [(&str, &str); 8] = [
+    ("struct S { int (line) {__builtin_LINE()}; };", "S{}.line"),
+    ("struct P { int a; }; struct S { struct P line {__builtin_LINE()}; };", "S{}.line.a"),
+    ("template<class> struct X { int v; }; struct S { X<void(int)> line alignas(8) {__builtin_LINE()}; };", "S{}.line.v"),
+    ("__device__ inline auto f() { for (struct S { int line = __builtin_LINE(); } s; ;) return s; }", "decltype(f()){}.line"),
+    ("__device__ inline auto f() { return [](int l = int{__builtin_LINE()}) { return l; }; }", "f()()"),
+    ("template<class, class> __device__ int pick(int a) { return a; }
+      __device__ inline int f(int l = pick<int, int>(__builtin_LINE())) { return l; }", "f()"),
+    ("struct [[deprecated(\"a; b\")]] S { int v; __device__ S(int, int l = __builtin_LINE()) : v(l) {} };
+      __device__ inline int f(const S &s) { return s.v; }", "f(1)"),
+    ("typedef struct S { int v; __device__ S(int, int l = __builtin_LINE()) : v(l) {} } T;", "T(1).v"),
+];
+
+#[test]
+fn a_line_that_is_asked_for_without_a_name_counts() {
+    let space = TestSpace::new("lines-unnamed");
+    let line = format!("{TWO} -DMORE=0 -w");
+    for (header, used) in UNNAMED {
+        space.write("header.h", &format!("#pragma once\n{header}\n"));
+        let source = SOURCE.replace("*p = part + ", &format!("*p = part + {used} + "));
+        let source = format!("#include \"header.h\"\n{source}");
+        space.write("case.cu", &source);
+        space.build(&line).demand_no_fallback();
+        space.write("case.cu", &format!("\n{source}"));
+        let built = space.agree(&line);
+        assert_ne!(built.stats.missed("cicc"), 0, "{header}: {:?}", built.stats);
+    }
+}
+
 #[test]
 fn line_tables_hold_lines() {
     for option in ["-lineinfo", "-G"] {
