@@ -1,6 +1,7 @@
 //! Looks for wrong results of warpcc: random histories, each call compared with a fresh nvcc. docs/soak.md describes its
 //! coverage.
 
+mod asked_lines;
 mod bite;
 mod by_chance;
 mod calls;

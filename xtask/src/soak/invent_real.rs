@@ -1,6 +1,7 @@
 //! Invents the parts of a history that differ with real tools: the sources are CUDA, the variables are those that nvcc and
 //! gcc read, and most calls are cheap ones. A call that makes an object costs 2.5 times as much as one that makes PTX.
 
+use super::asked_lines;
 use super::history::Step;
 use super::random::Random;
 
@@ -32,7 +33,7 @@ pub fn lines(random: &mut Random, path: &str) -> Vec<String> {
     all.push(format!(
         "__global__ void kernel_{stem}(int *p) {{ {body} V_a_h + V_b_h + {number}; }}"
     ));
-    match random.below(14) {
+    match random.below(16) {
         0 => all.push("const char *file() { return __FILE__; }".to_owned()),
         1 => all.push("static int unused = 1u << 40;".to_owned()),
         2 => all.push("#warning \"said aloud\"".to_owned()),
@@ -47,6 +48,10 @@ pub fn lines(random: &mut Random, path: &str) -> Vec<String> {
                 .to_owned(),
         ),
         10 if random.chance(30) => all.push("not C++".to_owned()),
+        11..=12 => {
+            let header = random.one(&["a_h", "b_h"]);
+            all.push(asked_lines::usage(random, header));
+        }
         _ => {}
     }
     all
@@ -71,6 +76,9 @@ fn header(random: &mut Random, stem: &str, number: usize) -> Vec<String> {
         4 => format!("#ifdef APPENDED\n#define V_{stem} 9\n#else\n#define V_{stem} {number}\n#endif"),
         _ => format!("static __device__ int V_{stem} = {number};"),
     });
+    if random.chance(25) {
+        all.extend(asked_lines::header(random, stem));
+    }
     all
 }
 
