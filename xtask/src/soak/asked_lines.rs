@@ -1,4 +1,4 @@
-//! Invents headers whose declarations ask for the line of whoever uses them, in the ways that C++ has for it.
+//! Invents headers whose declarations ask for the line of their use, in the ways that C++ has for it.
 
 use super::random::Random;
 

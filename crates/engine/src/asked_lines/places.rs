@@ -127,7 +127,7 @@ impl<'t> Scan<'t> {
         (is_end && class.changes == self.changes).then_some(())
     }
 
-    /// A place of a class with a constructor that asks. Whoever gets at the class without this name can call that.
+    /// A place of a class with a constructor that asks. If code can use the class without this name, it can call that.
     fn mention(&mut self, name: Piece, next: &Found) -> Option<()> {
         let is_next = |text: &[u8]| matches!(next, Found::Piece(piece) if piece.is(text));
         let curly = self.scope();

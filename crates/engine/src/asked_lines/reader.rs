@@ -122,7 +122,7 @@ impl<'t> Reader<'t> {
     fn raw(&mut self, prefix: usize) -> Result<Found<'t>, NotUnderstood> {
         let inside = &self.text[self.at + prefix + 1..];
         let length = prefix + 1 + end_of_raw(inside).ok_or(NotUnderstood)?;
-        // Whoever reads this text by lines would take this one for a marker.
+        // A reader that goes by lines would take this line for a marker.
         let whole = &self.text[self.at..][..length];
         if memchr::memmem::find(whole, b"\n# ").is_some() {
             return Err(NotUnderstood);
