@@ -23,13 +23,15 @@ pub fn run() -> anyhow::Result<i32> {
 
 fn write(out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "warpcc {}", env!("CARGO_PKG_VERSION"))?;
-    let commit = option_env!("WARPCC_COMMIT").unwrap_or("unknown");
+    // Nothing where the sources were neither a checkout nor a packaged crate, and in debug builds.
+    if let Some(commit) = option_env!("BUILT_FROM") {
+        writeln!(out, "commit: {commit}")?;
+    }
     let watching = match warpcc_watch::available() {
         true => "yes",
         false => "no, so nothing is cached",
     };
     let rows = [
-        ("commit", commit),
         ("target", env!("BUILT_FOR")),
         ("compiler", env!("BUILT_BY")),
         ("profile", env!("BUILT_AS")),

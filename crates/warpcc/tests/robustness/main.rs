@@ -6,6 +6,7 @@ mod space;
 
 mod board_watch;
 mod budget;
+mod built_from;
 mod callers;
 mod cgroup;
 mod ci;
