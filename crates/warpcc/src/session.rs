@@ -24,7 +24,6 @@ use self::lookup::{AfterWait, CallLookup};
 pub use self::options::CallOptions;
 use crate::build::{self, BuildOptions, Built};
 use crate::bypass::Bypass;
-use crate::call_record::CallRecorder;
 use crate::cluster::{Cluster, ClusterAddress};
 use crate::direct::DirectLookup;
 use crate::log::Log;
@@ -102,12 +101,7 @@ impl<'a> Session<'a> {
         call_options: &CallOptions<'_>,
         listen: impl FnOnce(&Request, (&Built, Duration)),
     ) -> Result<i32, Bypass> {
-        let Call {
-            context,
-            recorder,
-            log,
-        } = self.call;
-        let (config, store) = (recorder.config, recorder.store);
+        let (config, store) = (self.call.config(), self.call.store());
         let looks_up = call_options.looks_up && !config.recache.value;
         let lookup = CallLookup::new(self.call, &self.request, &self.keys);
         let difference = match lookup.look_up(looks_up) {
@@ -126,7 +120,7 @@ impl<'a> Session<'a> {
         let shared = self.shared_caches(&remote);
         let upload = || {
             if shared.as_ref().is_some_and(SharedCaches::needs_uploader) {
-                history::upload_in_background(&context.ourselves[0]);
+                history::upload_in_background(&self.call.context.ourselves[0]);
             }
         };
         if looks_up
@@ -153,7 +147,8 @@ impl<'a> Session<'a> {
         drop(scratch);
         self.note_side_files(&built);
         let built = built?;
-        log_build(log, &built);
+        log_build(self.call.log, &built);
+        let recorder = self.call.recorder;
         recorder.built(&self.request, &self.key_parts, &built, difference.as_ref());
         if let Some(store) = store.filter(|_| self.writes_cache()) {
             self.start_cleanup(store);
@@ -171,13 +166,9 @@ impl<'a> Session<'a> {
         (scratch, interrupt): (&Scratch, &Interrupt),
         listen: impl FnOnce(&Request, (&Built, Duration)),
     ) -> Result<Built, Unsupported> {
-        let Call {
-            context,
-            recorder,
-            log,
-        } = self.call;
-        let (config, store) = (recorder.config, recorder.store);
-        let admission = resources::admission(config, recorder.call_id, &self.request, store, log);
+        let (config, store) = (self.call.config(), self.call.store());
+        let call_id = self.call.recorder.call_id;
+        let admission = resources::admission(config, call_id, &self.request, store, self.call.log);
         let options = BuildOptions {
             progress: call_options.progress,
             store,
@@ -197,8 +188,8 @@ impl<'a> Session<'a> {
             early_cutoff: config.early_cutoff.value,
             save: call_options.save,
             listener: call_options.listener,
-            started: context.started,
-            ourselves: &context.ourselves,
+            started: self.call.context.started,
+            ourselves: &self.call.context.ourselves,
         };
         let clock = Instant::now();
         let built = build::build(&self.request, &options, scratch, interrupt)?;
@@ -208,15 +199,14 @@ impl<'a> Session<'a> {
 
     /// Whether results of this call are stored.
     fn writes_cache(&self) -> bool {
-        let CallRecorder { config, store, .. } = self.call.recorder;
-        store.is_some() && !config.readonly.value
+        self.call.store().is_some() && !self.call.config().readonly.value
     }
 
     /// The cluster that may run steps of this call.
     fn cluster_address(&self, call_options: &CallOptions<'_>) -> Option<ClusterAddress> {
         let may_use = call_options.may_use_cluster && !call_options.wants_all_files();
         may_use
-            .then(|| ClusterAddress::from_config(self.call.recorder.config))
+            .then(|| ClusterAddress::from_config(self.call.config()))
             .flatten()
     }
 
@@ -228,8 +218,8 @@ impl<'a> Session<'a> {
 
     /// Fails if the last build of this call was given up because a tool used side files: it would be given up again.
     fn refuse_known_side_files(&self) -> Result<(), Unsupported> {
-        let CallRecorder { config, store, .. } = self.call.recorder;
-        match store.filter(|_| !config.recache.value) {
+        let store = self.call.store();
+        match store.filter(|_| !self.call.config().recache.value) {
             Some(store) if history::used_side_files(store, &self.request, self.keys.base()) => Err(
                 Unsupported::new(build::USES_SIDE_FILES, "an earlier call did"),
             ),
@@ -244,30 +234,30 @@ impl<'a> Session<'a> {
             Ok(built) => built.run.shared_file.is_some(),
             Err(why) => why.reason == build::USES_SIDE_FILES,
         };
-        if let Some(store) = self.call.recorder.store.filter(|_| uses_side_files) {
+        if let Some(store) = self.call.store().filter(|_| uses_side_files) {
             history::note_side_files(store, &self.request, self.keys.base());
         }
     }
 
     /// The shared caches; `None` where the call may neither read nor write them.
     fn shared_caches(&self, remote: &Arc<RemoteProgram>) -> Option<SharedCaches> {
-        let CallRecorder { config, store, .. } = self.call.recorder;
+        let config = self.call.config();
         let layers = config.layers();
         let is_used = !config.recache.value || !config.readonly.value;
-        let store = store.filter(|_| is_used && !layers.is_empty())?;
+        let store = self
+            .call
+            .store()
+            .filter(|_| is_used && !layers.is_empty())?;
         Some(SharedCaches::new(Arc::clone(remote), layers, store.root()))
     }
 
     /// The program `warpcc-remote`, which talks to the shared caches and the cluster. It is started at the first request.
     fn remote_program(&self, cluster: Option<&ClusterAddress>) -> RemoteProgram {
-        let Call {
-            context, recorder, ..
-        } = self.call;
         let cluster = cluster.map(|named| (named.address.to_string(), &named.auth));
         remotes::for_nvcc_call(
-            &context.ourselves[0],
-            &recorder.config.layers(),
-            recorder.store,
+            &self.call.context.ourselves[0],
+            &self.call.config().layers(),
+            self.call.store(),
             cluster,
         )
     }

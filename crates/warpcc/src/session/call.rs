@@ -1,6 +1,9 @@
 //! The surroundings of a call.
 
+use warpcc_cache::DiskStore;
+
 use crate::call_record::CallRecorder;
+use crate::config::Config;
 use crate::log::Log;
 use crate::process_context::ProcessContext;
 
@@ -13,4 +16,16 @@ pub struct Call<'a> {
     pub recorder: &'a CallRecorder<'a>,
     /// The log.
     pub log: &'a Log,
+}
+
+impl<'a> Call<'a> {
+    /// The settings.
+    pub(super) fn config(&self) -> &'a Config {
+        self.recorder.config
+    }
+
+    /// The cache on this disk, if there is one.
+    pub(super) fn store(&self) -> Option<&'a DiskStore> {
+        self.recorder.store
+    }
 }

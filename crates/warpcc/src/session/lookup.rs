@@ -42,16 +42,15 @@ impl<'a> CallLookup<'a> {
 
     /// The call's content keys; empty without a cache.
     pub(super) fn content_keys(&self) -> &[ContentKey] {
-        self.content_keys
-            .get_or_init(|| match self.call.recorder.store {
-                Some(_) => ContentKey::all_of(self.request),
-                None => Vec::new(),
-            })
+        self.content_keys.get_or_init(|| match self.call.store() {
+            Some(_) => ContentKey::all_of(self.request),
+            None => Vec::new(),
+        })
     }
 
     /// Looks the call up in the cache on this disk, first under its direct key and then under its content keys.
     pub(super) fn look_up(&self, looks_up: bool) -> DirectLookup {
-        let Some(store) = self.call.recorder.store.filter(|_| looks_up) else {
+        let Some(store) = self.call.store().filter(|_| looks_up) else {
             return DirectLookup::Miss(None);
         };
         let direct = self.look_up_as(store, self.request, self.keys);
@@ -87,7 +86,7 @@ impl<'a> CallLookup<'a> {
         let log = self.call.log;
         match &found {
             Ok(DirectLookup::Miss(Some(difference))) => {
-                log.line(|| format!("no direct hit: {} differs", difference.path().display()));
+                log.line(|| format!("no direct hit: {difference}"));
             }
             Ok(_) => {}
             Err(error) => log.line(|| format!("direct hit not usable: {error}")),
@@ -107,7 +106,7 @@ impl<'a> CallLookup<'a> {
         interrupt: &Interrupt,
     ) -> Result<AfterWait, Unsupported> {
         let own = self.keys.base();
-        let store = self.call.recorder.store.filter(|_| looks_up);
+        let store = self.call.store().filter(|_| looks_up);
         let shares =
             |content_key: &&ContentKey| store.is_some_and(|store| content_key.may_share(store));
         let shared = self.content_keys().iter().find(shares);
