@@ -9,6 +9,7 @@ mod classes;
 mod limits;
 mod release;
 mod searches;
+mod volatile;
 
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
@@ -18,11 +19,12 @@ use serde::{Deserialize, Serialize};
 use warpcc_cache::{Difference, guards};
 
 use classes::is_ours;
-pub(crate) use classes::{VOLATILE, mentioned};
 pub use classes::{asks_by_name, is_compiler, is_harmless, is_nvidias, seen_in};
 use limits::Limits;
 pub use release::Release;
 use searches::Searches;
+use volatile::is_volatile;
+pub(crate) use volatile::mentioned_by;
 
 use crate::mtimes;
 use crate::run_environment::RunEnvironment;
@@ -73,7 +75,7 @@ impl RunEnvironment<'_> {
     fn whole(&self, mentioned: &BTreeSet<String>) -> [u8; 32] {
         let counts = |name: &OsStr| {
             !is_ours(name)
-                && (!VOLATILE.iter().any(|v| name == *v)
+                && (!is_volatile(name)
                     || mentioned.iter().any(|m| name == m.as_str()) && !guards::is_off("mentioned"))
         };
         let variables = self.environment.iter().filter(|(name, _)| counts(name));
@@ -247,6 +249,8 @@ mod tests {
             ..Asked::default()
         };
         assert!(hold(&asked, &[("A", "1"), ("PATH", "x")], &[("A", "1")]));
+        let tracker = |folder| [("PIP_BUILD_TRACKER", folder)];
+        assert!(hold(&asked, &tracker("/tmp/a"), &tracker("/tmp/b")));
         assert!(!hold(&asked, &[("A", "1")], &[("A", "1"), ("B", "2")]));
         asked.mentioned.insert("PATH".into());
         assert!(!hold(&asked, &[("PATH", "x")], &[("PATH", "y")]));

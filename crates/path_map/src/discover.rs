@@ -139,6 +139,13 @@ impl Named {
         if self.covers(call.directory) {
             return;
         }
+        if let Some(project) = project_of_setuptools(call.directory) {
+            let spelled = spelled_by_shell(call, project);
+            self.0.push(("project".to_owned(), project.to_owned()));
+            self.0
+                .extend(spelled.map(|folder| ("project".to_owned(), folder)));
+            return;
+        }
         let tops = call.directory.ancestors();
         let top = tops
             .filter(|folder| {
@@ -153,6 +160,17 @@ impl Named {
         self.0
             .extend(spelled.map(|folder| ("build".to_owned(), folder)));
     }
+}
+
+/// The project that setuptools builds in `directory`: `PROJECT/build/temp.linux-x86_64-cpython-312`, or a folder in there.
+fn project_of_setuptools(directory: &Path) -> Option<&Path> {
+    let name = |folder: &Path| Some(folder.file_name()?.to_str()?.to_owned());
+    let is_temporary = |folder: &&Path| {
+        let build = folder.parent().and_then(name);
+        build.as_deref() == Some("build") && name(folder).is_some_and(|n| n.starts_with("temp."))
+    };
+    let temporary = directory.ancestors().find(is_temporary)?;
+    temporary.parent()?.parent()
 }
 
 /// How the shell would call `folder`, a parent of the working directory, when it came there through a link.
@@ -192,7 +210,8 @@ mod tests {
         let make = |path: &str| fs::create_dir_all(top.join(path));
         make("app/.git")?;
         make("app/third_party/sub/src")?;
-        make("app/build")?;
+        make("app/build/temp.linux-x86_64-cpython-312")?;
+        make("unpacked/build/temp.linux-x86_64-cpython-312")?;
         make("elsewhere/build/inner")?;
         make("other/.git")?;
         fs::write(
@@ -219,6 +238,17 @@ mod tests {
         assert_eq!(
             fixed("app/third_party/sub", sub),
             "/warpcc-base/repo/third_party/sub/src/a.cu"
+        );
+        assert_eq!(
+            fixed(
+                "unpacked/build/temp.linux-x86_64-cpython-312",
+                "unpacked/csrc/a.cu"
+            ),
+            "/warpcc-base/project/csrc/a.cu"
+        );
+        assert_eq!(
+            fixed("app/build/temp.linux-x86_64-cpython-312", "app/csrc/a.cu"),
+            "/warpcc-base/repo/csrc/a.cu"
         );
         assert_eq!(
             fixed("elsewhere/build/inner", "other/a.cu"),

@@ -21,29 +21,8 @@ const HARMLESS: [(&str, &str); 8] = [
     ("TERM", "in the terminal's key where there is a terminal"),
 ];
 
-/// Variables that change from call to call or from shell to shell. If a program may have looked at every variable, these
-/// count only if the program's text mentions them.
-pub(crate) const VOLATILE: &[&str] = &[
-    "_",
-    "SHLVL",
-    "OLDPWD",
-    "PWD",
-    "PATH",
-    "MAKEFLAGS",
-    "MFLAGS",
-    "MAKELEVEL",
-    "MAKE_TERMOUT",
-    "MAKE_TERMERR",
-    "TMPDIR",
-    "TMP",
-    "TEMP",
-    "TEMPDIR",
-    "LD_PRELOAD",
-    "TERM",
-];
-
 /// NVIDIA's programs. They ask for variables by name, and do not import the list of all variables. A program that imports it
-/// is another program of the same name.
+/// may look at all of them: a script's interpreter under the same name, or ptxas of CUDA 13.2, which walks over the list.
 const NVIDIAS: &[&str] = &["nvcc", "cudafe++", "cicc", "ptxas", "fatbinary", "nvlink"];
 
 /// The compilers and binary tools that ask for variables by name. The names here are without the target in front, the
@@ -106,17 +85,6 @@ pub fn is_nvidias(executable: &Path, has_environ: bool) -> bool {
 /// Whether a program is a known compiler, or a part of one: its results contain a file's path as it is, or as a module id.
 pub fn is_compiler(executable: &Path) -> bool {
     asks_by_name(executable, false) || is_nvidias(executable, false)
-}
-
-/// The volatile variables that a text mentions. `_` and the shell's level are in every text, and no text depends on them.
-pub(crate) fn mentioned(text: &[u8]) -> impl Iterator<Item = &'static str> + '_ {
-    let has = |word: &str| memchr::memmem::find(text, word.as_bytes()).is_some();
-    VOLATILE.iter().copied().filter(move |name| match *name {
-        "_" | "SHLVL" => false,
-        // Calls of `pwd` and `os.getcwd()`
-        "PWD" | "OLDPWD" => has("PWD") || has("pwd") || has("cwd"),
-        name => has(name),
-    })
 }
 
 /// The variables that NVIDIA's tools and host compilers ask for, used for steps that run on another machine, where

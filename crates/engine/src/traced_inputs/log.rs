@@ -2,12 +2,10 @@
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
-use std::fs::File;
-use std::io::Read as _;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use warpcc_cache::{ExpectedFile, Fact, Signature, guards, regular_file};
+use warpcc_cache::{ExpectedFile, Fact, Signature, guards};
 use warpcc_watch::{Identity, Observed, PathText};
 
 use super::Seen;
@@ -171,7 +169,7 @@ impl Seen {
         });
         for (path, _) in strangers {
             self.asked.whole = true;
-            self.mention(path);
+            self.asked.mentioned.extend(conditions::mentioned_by(path));
         }
         let by_name = observed.variables.iter();
         let by_name = by_name.filter(|(_, names)| names.contains(OsStr::new("PWD")));
@@ -183,7 +181,7 @@ impl Seen {
             let path = PathText::from(scene.directory.join(path));
             // A program that was started has a log of its own.
             if !observed.called.contains_key(path.as_os_str()) {
-                self.mention(&path);
+                self.asked.mentioned.extend(conditions::mentioned_by(&path));
             }
         }
         // A shell that mentions `PWD` takes the directory from it, if `PWD` leads to the directory.
@@ -198,25 +196,6 @@ impl Seen {
                 self.asked.programs.insert(name.to_owned());
             }
         }
-    }
-
-    /// Notes which volatile variables a program's text mentions.
-    fn mention(&mut self, text: &Path) {
-        const LONGEST: u64 = 16 << 20;
-        let is_short = |file: &File| file.metadata().is_ok_and(|found| found.len() < LONGEST);
-        let mut content = Vec::new();
-        let is_read = regular_file::open(text)
-            .is_ok_and(|mut file| is_short(&file) && file.read_to_end(&mut content).is_ok());
-        let names: Vec<String> = match is_read {
-            true => conditions::mentioned(&content).map(str::to_owned).collect(),
-            // A text that cannot be searched may mention all of them.
-            false => conditions::VOLATILE
-                .iter()
-                .copied()
-                .map(str::to_owned)
-                .collect(),
-        };
-        self.asked.mentioned.extend(names);
     }
 }
 

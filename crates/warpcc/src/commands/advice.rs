@@ -2,6 +2,8 @@
 //!
 //! The long form is the table in docs/troubleshooting.md.
 
+use warpcc_cache::{ANY_VARIABLE, Difference, WORKING_DIRECTORY};
+
 const REPORT: &str =
     "a plan not seen before: please report it, with `nvcc --version` and `nvcc --dryrun ARGS`";
 const AS_NVCC: &str = "fix the command line; nvcc complains as well";
@@ -147,12 +149,25 @@ pub fn advice(reason: &str) -> &'static str {
         .map_or(REPORT, |(_, what)| what)
 }
 
-/// Advice on a miss, by the kind of key part that differs from the remembered one.
-pub fn cure(kind: &str) -> &'static str {
+/// A changed condition as a sentence, where its name is no variable's name but stands for more.
+pub fn changed_condition(kind: &str, name: &str) -> Option<String> {
+    let has_no_name = kind == "variable" && [ANY_VARIABLE, WORKING_DIRECTORY].contains(&name);
+    has_no_name.then(|| {
+        let name = name.to_owned();
+        Difference::VariableChanged { name }.to_string()
+    })
+}
+
+/// Advice on a miss, by the part of the key or the condition that differs from the remembered one.
+pub fn cure(kind: &str, name: &str) -> &'static str {
     match kind {
         "option" | "argument" => {
             "give it the same value in every build: no build number, time or random folder in a flag"
         }
+        "variable" if name == ANY_VARIABLE => {
+            "compare `env` of two builds, and give every variable the same value in both"
+        }
+        "variable" if name == WORKING_DIRECTORY => "build in the same folder",
         "variable" | "environment" => {
             "set that variable to the same value in every build, or unset it"
         }

@@ -6,7 +6,7 @@ use warpcc_report::{Build, Summary};
 
 use super::finding::{note, warning};
 use crate::call_record::records;
-use crate::commands::advice::{advice, cure};
+use crate::commands::advice::{advice, changed_condition, cure};
 use crate::config::Config;
 use crate::store::open_quietly;
 
@@ -49,20 +49,21 @@ pub(super) fn judge(summary: &Summary, findings: &mut Vec<Finding>) {
         .iter()
         .filter(|miss| miss.kind != "new" && miss.calls >= HABIT);
     for miss in habits.take(NAMED) {
+        let because = changed_condition(&miss.kind, &miss.name).map_or_else(
+            || format!(" because of {} {}{}", miss.kind, miss.name, change(miss)),
+            |sentence| format!(": {sentence}"),
+        );
         let what = format!(
-            "in the last build {} of {calls} calls missed because of {} {}{}",
-            miss.calls,
-            miss.kind,
-            miss.name,
-            change(miss)
+            "in the last build {} of {calls} calls missed{because}",
+            miss.calls
         );
         let why = format!("first seen at {}", miss.example);
         // An edited header or source is a normal reason to build.
         let edited = ["header", "source"].contains(&miss.kind.as_str());
         findings.push(if edited || miss.calls * 2 < calls {
-            note(what, &why, cure(&miss.kind))
+            note(what, &why, cure(&miss.kind, &miss.name))
         } else {
-            warning(what, &why, cure(&miss.kind))
+            warning(what, &why, cure(&miss.kind, &miss.name))
         });
     }
     for fallback in summary.hits.fallbacks.iter().take(NAMED) {

@@ -10,7 +10,7 @@ use warpcc_report::record::{CallOutcome, KeyPartChange};
 
 use super::print::one_line;
 use crate::call_record::records;
-use crate::commands::advice::{advice, advice_not_kept, cure};
+use crate::commands::advice::{advice, advice_not_kept, changed_condition, cure};
 use crate::commands::output;
 use crate::config::Config;
 use crate::store::need_store;
@@ -115,7 +115,8 @@ pub(super) fn reason(call: &BuildCall) -> Option<(String, String)> {
             (format!("built and not stored: {reason}"), known.to_owned())
         }
         (CallOutcome::Built, None, Some(change)) => {
-            (change_in_words(change), cure(&change.kind).to_owned())
+            let what_to_do = cure(&change.kind, &change.name);
+            (change_in_words(change), what_to_do.to_owned())
         }
         (CallOutcome::Built, None, None) => (
             "never compiled before, or evicted".to_owned(),
@@ -126,6 +127,9 @@ pub(super) fn reason(call: &BuildCall) -> Option<(String, String)> {
 }
 
 fn change_in_words(change: &KeyPartChange) -> String {
+    if let Some(sentence) = changed_condition(&change.kind, &change.name) {
+        return sentence;
+    }
     let what = format!("{} {}", change.kind, change.name);
     let is_file = ["header", "source"].contains(&change.kind.as_str());
     match (&change.old, &change.new) {
@@ -184,6 +188,21 @@ mod tests {
             call(6, "src/odd.cu", odd, None, &[]),
             call(5, "src/bad.cu", CallOutcome::Failed { code: 2 }, None, &[]),
         ];
+        for (at, name) in [(3, "MODE"), (2, "*")] {
+            let variable = KeyPartChange {
+                kind: "variable".to_owned(),
+                name: name.to_owned(),
+                old: None,
+                new: None,
+            };
+            calls.push(call(
+                at,
+                "src/variable.cu",
+                CallOutcome::Built,
+                None,
+                &[variable],
+            ));
+        }
         for at in 0..5 {
             let file = format!("src/{at}.cu");
             let header = std::slice::from_ref(&header);
