@@ -10,6 +10,7 @@ mod limits;
 mod release;
 mod searches;
 mod volatile;
+mod walkers;
 
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
@@ -25,6 +26,7 @@ pub use release::Release;
 use searches::Searches;
 use volatile::is_volatile;
 pub(crate) use volatile::mentioned_by;
+pub(crate) use walkers::looks_for;
 
 use crate::mtimes;
 use crate::run_environment::RunEnvironment;

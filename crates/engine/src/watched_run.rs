@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use warpcc_plan::{FileId, FileKind, Part, Step, Tool};
-use warpcc_watch::PathText;
+use warpcc_watch::{Observed, PathText};
 
 use crate::conditions;
 use crate::context::RunContext;
@@ -134,12 +134,13 @@ fn read_log(
     };
     let _ = fs::remove_file(log);
     let known = |executable: &Path| conditions::asks_by_name(executable, false);
-    let Ok(observed) = warpcc_watch::read_log(&bytes, program, &known) else {
+    let Ok(mut observed) = warpcc_watch::read_log(&bytes, program, &known) else {
         return Seen::unwatched("a watch log is incomplete");
     };
     if observed.processes.is_empty() {
         return Seen::unwatched("a process could not be watched");
     }
+    name_what_walkers_look_for(run, &mut observed);
     let files = step.reads.iter().chain(&step.writes);
     let planned = files.filter(|&&id| run.graph.file(id).kind != FileKind::External);
     let own: BTreeSet<PathText> = planned
@@ -182,4 +183,23 @@ fn read_log(
     let mut seen = Seen::from_log(observed, &scene);
     misplaced.note(&mut seen);
     seen
+}
+
+/// A program of NVIDIA's that walks over all variables has asked by name, if it is known which ones it looks for.
+fn name_what_walkers_look_for(run: &RunContext<'_>, observed: &mut Observed) {
+    let Observed {
+        have_environ,
+        variables,
+        ..
+    } = observed;
+    have_environ.retain(|program| {
+        let has_name = conditions::is_nvidias(program, false);
+        let content = has_name.then(|| run.tool_content(program));
+        let Some(names) = content.flatten().and_then(conditions::looks_for) else {
+            return true;
+        };
+        let asked = variables.entry(program.clone()).or_default();
+        asked.extend(names.iter().map(OsString::from));
+        false
+    });
 }

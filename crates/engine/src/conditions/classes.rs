@@ -22,7 +22,7 @@ const HARMLESS: [(&str, &str); 8] = [
 ];
 
 /// NVIDIA's programs. They ask for variables by name, and do not import the list of all variables. A program that imports it
-/// may look at all of them: a script's interpreter under the same name, or ptxas of CUDA 13.2, which walks over the list.
+/// may look at all of them: a script's interpreter under the same name, or ptxas of CUDA 13.2 ([`super::looks_for`]).
 const NVIDIAS: &[&str] = &["nvcc", "cudafe++", "cicc", "ptxas", "fatbinary", "nvlink"];
 
 /// The compilers and binary tools that ask for variables by name. The names here are without the target in front, the
@@ -123,6 +123,8 @@ pub fn seen_in(tool: Tool) -> &'static [&'static str] {
             "DUMP_KNOBS_TO_FILE",
             "FINALIZER_CUBIE",
             "FINALIZER_USE_LEGACY_ELF_BUILDER",
+            // Only 13.2.
+            "NVIDIA_KEY",
             "OPENSSL_ia32cap",
         ],
         // For link-time optimisation nvlink contains the compilers of cicc and ptxas.
