@@ -1,13 +1,14 @@
 //! Digests of bytes: SHA-256 and length, as in the Remote Execution API's `Digest`.
 
 use std::fmt;
-use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
+
+use crate::regular_file;
 
 /// The SHA-256 of some bytes, and their number.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -27,9 +28,9 @@ impl Digest {
         }
     }
 
-    /// The digest of a file's content.
+    /// The digest of a regular file's content.
     pub fn of_file(path: &Path) -> io::Result<Digest> {
-        let mut file = File::open(path)?;
+        let mut file = regular_file::open(path)?;
         let mut digesting = Digesting::new();
         let mut buffer = vec![0; 256 * 1024];
         loop {

@@ -8,18 +8,29 @@ use std::io::{self, Read as _};
 use std::path::Path;
 
 use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
 
-/// Opens a regular file.
+/// Opens a regular file. Nothing else is opened, not even for a moment: somebody who waits to write into a pipe would take that
+/// for the reader, and a device may do something.
 ///
 /// # Errors
 /// It cannot be opened, or it is no regular file.
 pub fn open(path: &Path) -> io::Result<File> {
-    // Without NONBLOCK, opening a pipe would wait for a writer.
-    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-    let file = File::from(rustix::fs::open(path, flags, Mode::empty())?);
+    let refused = || io::Error::other("not a regular file");
+    if !std::fs::metadata(path)?.is_file() {
+        return Err(refused());
+    }
+    // Where a pipe has taken its place since, opening it without NONBLOCK would wait for a writer.
+    let flags = OFlags::RDONLY | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let opened = match rustix::fs::open(path, flags | OFlags::NONBLOCK, Mode::empty()) {
+        // Another process has a lease on the file, and gives it back when asked.
+        Err(Errno::WOULDBLOCK) => rustix::fs::open(path, flags, Mode::empty()),
+        opened => opened,
+    };
+    let file = File::from(opened?);
     match file.metadata()?.is_file() {
         true => Ok(file),
-        false => Err(io::Error::other("not a regular file")),
+        false => Err(refused()),
     }
 }
 
@@ -36,6 +47,54 @@ pub fn read(path: &Path) -> io::Result<Vec<u8>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rustix::fs::inotify;
+
+    /// A writer that waits gets a reader where anybody opens the pipe, and is killed when it writes after that.
+    #[test]
+    fn a_pipe_is_not_opened() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let [pipe, file] = ["pipe", "file"].map(|name| folder.path().join(name));
+        let made = std::process::Command::new("mkfifo").arg(&pipe).status();
+        assert!(made.expect("mkfifo").success());
+        std::fs::write(&file, "text").expect("a file");
+        let watch = inotify::init(inotify::CreateFlags::NONBLOCK).expect("a watch");
+        for path in [&pipe, &file] {
+            let opened = inotify::WatchFlags::OPEN;
+            inotify::add_watch(&watch, path, opened).expect("a watched file");
+        }
+        let mut space = [const { std::mem::MaybeUninit::uninit() }; 512];
+        let mut events = inotify::Reader::new(watch, &mut space);
+        assert!(read(&pipe).is_err());
+        assert!(events.next().is_err(), "the pipe was opened");
+        assert!(read(&file).is_ok());
+        assert!(events.next().is_ok(), "opening is not noticed at all");
+    }
+
+    /// A file server that has a lease on the file gives it back when it gets the signal.
+    #[test]
+    fn a_file_on_which_another_process_has_a_lease_is_read() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("file");
+        std::fs::write(&file, "text").expect("a file");
+        let holder = "import fcntl, os, signal, sys\n\
+            file = os.open(sys.argv[1], os.O_WRONLY)\n\
+            signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGIO])\n\
+            fcntl.fcntl(file, fcntl.F_SETLEASE, fcntl.F_WRLCK)\n\
+            print('held', flush=True)\n\
+            signal.sigwait([signal.SIGIO])\n\
+            fcntl.fcntl(file, fcntl.F_SETLEASE, fcntl.F_UNLCK)\n";
+        let mut holder = std::process::Command::new("python3")
+            .args(["-c", holder])
+            .arg(&file)
+            .stdout(std::process::Stdio::piped())
+            .spawn()
+            .expect("python3");
+        let mut line = [0; 5];
+        let said = holder.stdout.as_mut().expect("a pipe");
+        said.read_exact(&mut line).expect("a lease");
+        assert_eq!(read(&file).expect("its content"), b"text");
+        assert!(holder.wait().expect("an end").success());
+    }
 
     #[test]
     fn a_pipe_is_not_waited_for() {
