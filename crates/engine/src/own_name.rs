@@ -79,15 +79,20 @@ pub fn is_written_in(
         path.starts_with(outputs) || path.parent() == Some(&kept) && !is_of_plan()
     };
     let is_file = fs::metadata(file).is_ok_and(|found| found.is_file());
-    let mut words = BTreeSet::new();
-    if is_file && is_in_file(&finder, file).unwrap_or(false) {
-        collect(
-            &finder,
-            &regular_file::read(file).unwrap_or_default(),
-            &mut words,
-        );
+    if !is_file {
+        return false;
     }
-    words.iter().any(is_made_up)
+    let mut words = BTreeSet::new();
+    let searched = match is_in_file(&finder, file) {
+        Ok(true) => regular_file::read(file).map(|content| collect(&finder, &content, &mut words)),
+        Ok(false) => Ok(()),
+        Err(error) => Err(error),
+    };
+    match searched {
+        Ok(()) => words.iter().any(is_made_up),
+        // A file that cannot be searched may contain anything.
+        Err(error) => error.kind() != io::ErrorKind::NotFound,
+    }
 }
 
 /// Whether a message names a path in the scratch folder that is not an intermediate file of nvcc's. With nvcc the message
