@@ -130,6 +130,10 @@ pub fn execute(
         Some((file, SharedBy::Appending)) => run.shared_file = Some(file),
         None => {}
     }
+    if run.seen.side_file.is_some() {
+        // nvcc does the call from its beginning.
+        context.side_files.undo(|_| true);
+    }
     let is_well = run.code == 0 && run.retry.is_none() && run.abort_reason.is_none();
     if is_well && run.seen.is_of_compilers() {
         any_lines::share(&context, &run.tasks);

@@ -102,7 +102,8 @@ impl SideFiles {
         for (path, opened) in foreign {
             let file = scene.directory.join(path);
             if !observed.removed.contains(path) {
-                made_anew.extend(made(file.clone(), opened, self.began));
+                let new = made(file.clone(), opened, self.began);
+                made_anew.extend(new.or_else(|| self.continued(file.clone(), opened)));
             }
             if observed.read.contains_key(path) {
                 rewritten.insert(file.clone());
@@ -131,6 +132,17 @@ impl SideFiles {
             let mut all = self.made.lock().unwrap_or_else(PoisonError::into_inner);
             all.entry(step).or_default().extend(made_anew);
         }
+    }
+
+    /// The file, if a step made it and it was as that step left it when a program opened it as `opened`.
+    fn continued(&self, path: PathBuf, opened: &Identity) -> Option<Made> {
+        let looks = Looks::from_stat(&stat(&path)?);
+        let all = self.made.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut earlier = all.values().flatten();
+        let is_it = |made: &Made| {
+            made.path == path && made.looks.is(opened) && made.looks.inode == looks.inode
+        };
+        earlier.any(is_it).then_some(Made { path, looks })
     }
 
     /// A file that these steps and another step wrote. A step that was killed when it was about to write the file
@@ -233,6 +245,16 @@ impl Looks {
             size: found.stx_size,
             modified: (found.stx_mtime.tv_sec, found.stx_mtime.tv_nsec),
         }
+    }
+}
+
+impl Looks {
+    /// Whether a program that opened the file as `opened` found it like this.
+    fn is(&self, opened: &Identity) -> bool {
+        let device = rustix::fs::makedev(self.device.0, self.device.1);
+        let modified = i128::from(self.modified.0) * 1_000_000_000 + i128::from(self.modified.1);
+        (device, self.inode, self.size) == (opened.device, opened.inode, opened.size)
+            && modified == i128::from(opened.mtime_ns)
     }
 }
 
