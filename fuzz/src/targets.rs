@@ -161,7 +161,7 @@ fn invocation(data: &[u8]) {
     let mut lines = text.split('\n').map(str::to_owned);
     let [prepend, append, file] = [(); 3].map(|()| lines.next().unwrap_or_default());
     let args: Vec<String> = lines.collect();
-    let read = |name: &str| (name != "missing").then(|| file.clone());
+    let read = |name: &str| (name != "missing").then(|| file.clone().into_bytes());
     let Ok(read_once) = Invocation::parse(&args, &prepend, &append, &read) else {
         return;
     };

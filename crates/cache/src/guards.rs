@@ -33,3 +33,12 @@ pub fn is_off(guard: &str) -> bool {
 pub const fn is_off(_guard: &str) -> bool {
     false
 }
+
+/// The name that switches [`options_files_are_read`] off. It is not in soak's table: results are right without it.
+const OPTIONS_FILES: &str = "host-option-files";
+
+/// Whether the words in options files of the host compiler count. Without them, what the compiler is seen to do decides, as
+/// with words that it has from elsewhere; tests try that.
+pub fn options_files_are_read() -> bool {
+    !is_off(OPTIONS_FILES)
+}

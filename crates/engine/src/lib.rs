@@ -60,6 +60,7 @@ pub mod traced_inputs;
 mod unwatched_inputs;
 mod warning_history;
 mod watched_run;
+mod working_directory;
 
 pub use admission::Admission;
 pub use event::{Finished, StepOutcome, WaitedFor};

@@ -1,24 +1,24 @@
 //! Finds out whether a tool takes the relative names of its inputs and outputs from another folder than the working directory.
-//! clang's `-working-directory` does this, and a compiler wrapper that changes its directory.
+//! clang's [`-working-directory`](crate::working_directory) does this, and a compiler wrapper that changes its directory.
 
-use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use warpcc_plan::{Arg, FileKind, Step};
-use warpcc_watch::{Observed, PathText};
+use warpcc_plan::{Arg, FileId, FileKind, Step};
+use warpcc_watch::Observed;
 
 use crate::compiler_cache::is_compiler_cache;
 use crate::context::RunContext;
 use crate::relocate;
 use crate::traced_inputs::Seen;
+use crate::working_directory;
 
 /// What a step's tool took from another folder.
 pub struct Misplaced {
     /// An input that no process opened.
     unopened: Option<String>,
-    /// Outputs that warpcc gave the tool under absolute names, written by a process in another folder.
+    /// Outputs that warpcc gave the tool under absolute names, where the tool may take relative ones from another folder.
     moved: Vec<String>,
 }
 
@@ -28,7 +28,7 @@ impl Misplaced {
         match relocate::directory(step, run.artifacts, run.options) == run.options.directory {
             true => Self {
                 unopened: unopened_input(run, step, observed),
-                moved: moved_outputs(run, step, &observed.written_elsewhere),
+                moved: moved_outputs(run, step, observed),
             },
             false => Self {
                 unopened: None,
@@ -45,7 +45,7 @@ impl Misplaced {
             seen.set_side_file(&format!("{path} is not the file that was read"));
         }
         for path in &self.moved {
-            let why = format!("{path} is written by a process in another folder");
+            let why = format!("{path} may be in another folder under a relative name");
             match Path::new(path).is_relative() {
                 true => seen.set_side_file(&why),
                 false => _ = seen.untracked.get_or_insert(why),
@@ -84,16 +84,28 @@ fn is_opened(path: &Path, whole: &Path, observed: &Observed) -> bool {
         })
 }
 
-fn moved_outputs(
-    run: &RunContext<'_>,
-    step: &Step,
-    written_elsewhere: &BTreeSet<PathText>,
-) -> Vec<String> {
-    let renamed = step.writes.iter().filter(|&&id| {
-        run.artifacts.is_elsewhere(id)
-            && written_elsewhere.contains(run.artifacts.path(id).as_os_str())
+fn moved_outputs(run: &RunContext<'_>, step: &Step, observed: &Observed) -> Vec<String> {
+    let outputs = step.writes.iter().filter(|&&id| {
+        run.artifacts.is_elsewhere(id) && run.graph.file(id).kind == FileKind::Output
     });
-    let files = renamed.map(|&id| run.graph.file(id));
-    let outputs = files.filter(|file| file.kind == FileKind::Output);
-    outputs.map(|file| file.path.clone()).collect()
+    let outputs: Vec<_> = outputs.collect();
+    if outputs.is_empty() {
+        return Vec::new();
+    }
+    let is_planned = |path: &Path| {
+        let mut files = step.reads.iter().chain(&step.writes);
+        files.any(|&id| {
+            let named = Path::new(&run.graph.file(id).path);
+            path == run.artifacts.path(id) || path == run.options.directory.join(named)
+        })
+    };
+    let options = run.options;
+    let directory = options.directory;
+    let all = working_directory::may_differ(observed, directory, options.environment, &is_planned);
+    let is_moved = |id: FileId| {
+        let path = run.artifacts.path(id).as_os_str();
+        all || observed.written_elsewhere.contains(path)
+    };
+    let moved = outputs.into_iter().filter(|&&id| is_moved(id));
+    moved.map(|&id| run.graph.file(id).path.clone()).collect()
 }

@@ -1,11 +1,11 @@
 //! argv → [`Invocation`]: what the user asked for, which files must exist afterwards, and which parts of the command line
 //! belong to its key.
 
+mod host_words;
 mod key_parts;
 
 use crate::Unsupported;
 use crate::flags::{self, Place};
-use crate::host_options::host_side_file;
 use crate::options::{self, Effect, Takes};
 
 /// One argument or option of the command line, in order, after options files are expanded.
@@ -26,6 +26,8 @@ pub struct Invocation {
     items: Vec<Item>,
     /// Why this call must run plain nvcc: there is nothing to cache, or something that is not supported.
     pub plain: Option<&'static str>,
+    /// The same, because of an option that is in an options file of the host compiler.
+    pub hidden_plain: Option<&'static str>,
     /// `-o`, the last one.
     pub output: Option<String>,
     /// `-odir`.
@@ -52,7 +54,7 @@ pub struct Invocation {
     pub inputs: Vec<String>,
     /// The options files that were read.
     pub options_files: Vec<String>,
-    /// The options files that only the host compiler reads (`-Xcompiler @FILE`).
+    /// The options files that only the host compiler reads (`-Xcompiler @FILE`), also those that they name. Some may not exist.
     pub host_options_files: Vec<String>,
 }
 
@@ -71,7 +73,7 @@ pub struct Depend {
 
 impl Invocation {
     /// Parses a command line. `environment_flags` are NVCC_PREPEND_FLAGS and NVCC_APPEND_FLAGS as nvcc sees them; `read`
-    /// returns the text of an options file.
+    /// returns the content of an options file.
     ///
     /// # Errors
     /// An option is not in the table, a value is missing, or an options file cannot be read.
@@ -79,7 +81,7 @@ impl Invocation {
         args: &[String],
         prepend: &str,
         append: &str,
-        read: &dyn Fn(&str) -> Option<String>,
+        read: &dyn Fn(&str) -> Option<Vec<u8>>,
     ) -> Result<Self, Unsupported> {
         let mut words = flags::split(prepend, Place::Variable)?;
         words.extend(args.iter().cloned());
@@ -91,6 +93,8 @@ impl Invocation {
                 && options::find(w).is_some_and(|m| m.row.effect == Effect::ForwardUnknown)
         });
         out.walk(&words, forwards, read, 0)?;
+        let host_words = out.host_words();
+        out.note_host_words(&host_words, read);
         if out.inputs.is_empty() && out.plain.is_none() {
             out.plain = Some("no input file");
         }
@@ -104,7 +108,7 @@ impl Invocation {
         &mut self,
         words: &[String],
         forwards: bool,
-        read: &dyn Fn(&str) -> Option<String>,
+        read: &dyn Fn(&str) -> Option<Vec<u8>>,
         depth: u32,
     ) -> Result<(), Unsupported> {
         if depth > 16 {
@@ -121,10 +125,6 @@ impl Invocation {
                 if !forwards {
                     return Err(Unsupported::new("unknown option", word));
                 }
-                if let Some(reason) = host_side_file(word) {
-                    self.plain = Some(reason);
-                }
-                self.debug |= word.starts_with("-g") && word != "-g0";
                 self.items.push(Item::Forwarded(word.clone()));
                 continue;
             };
@@ -140,7 +140,8 @@ impl Invocation {
             self.note(found.row.effect, value.as_deref())?;
             if found.row.effect == Effect::OptionsFile {
                 for file in value.as_deref().unwrap_or_default().split(',') {
-                    let text = read(file).ok_or_else(|| {
+                    let text = read(file).and_then(|content| String::from_utf8(content).ok());
+                    let text = text.ok_or_else(|| {
                         Unsupported::new("an options file that cannot be read", file)
                     })?;
                     self.options_files.push(file.to_owned());
@@ -162,7 +163,7 @@ impl Invocation {
         let value = value.unwrap_or_default();
         match effect {
             Effect::Keyed | Effect::Unkeyed | Effect::KeepDir | Effect::OptionsFile => {}
-            Effect::ForwardUnknown | Effect::Language => {}
+            Effect::ForwardUnknown | Effect::Language | Effect::HostOptions => {}
             Effect::Threads => {
                 self.threads = value != "1";
                 self.thread_count = value.parse().ok();
@@ -185,17 +186,6 @@ impl Invocation {
                 }
                 depend.target = Some(value.to_owned());
             }
-            Effect::HostOptions => {
-                for option in value.split([',', ' ']) {
-                    let option = option.trim_matches(['"', '\'']);
-                    self.host_options_files
-                        .extend(option.strip_prefix('@').map(str::to_owned));
-                    if let Some(reason) = host_side_file(option) {
-                        self.plain = Some(reason);
-                    }
-                    self.debug |= option.starts_with("-g") && option != "-g0";
-                }
-            }
             Effect::HostDebug => self.debug = true,
             Effect::Architecture => {
                 self.native |= value.split([',', '=', '[', ']']).any(|v| v == "native")
@@ -204,6 +194,26 @@ impl Invocation {
             Effect::Plain(reason) => self.plain = Some(reason),
         }
         Ok(())
+    }
+
+    /// The options of the host compiler on nvcc's command line, in order.
+    pub fn host_words(&self) -> Vec<String> {
+        let mut words = Vec::new();
+        for item in &self.items {
+            match item {
+                Item::Option {
+                    effect: Effect::HostOptions,
+                    value: Some(value),
+                    ..
+                } => {
+                    let options = value.split([',', ' ']);
+                    words.extend(options.map(|word| word.trim_matches(['"', '\'']).to_owned()));
+                }
+                Item::Forwarded(word) => words.push(word.clone()),
+                _ => {}
+            }
+        }
+        words
     }
 
     /// Whether an option is on the command line.
@@ -288,7 +298,7 @@ mod tests {
     fn parse(line: &str) -> Result<Invocation, Unsupported> {
         let args: Vec<String> = line.split(' ').map(str::to_owned).collect();
         Invocation::parse(&args, "", "", &|name| {
-            (name == "x.rsp").then(|| "-DQ=\"a b\" -o y.o".to_owned())
+            (name == "x.rsp").then(|| b"-DQ=\"a b\" -o y.o".to_vec())
         })
     }
 

@@ -234,7 +234,7 @@ proptest! {
         flags in quoting(),
     ) {
         // An options file that names itself has to end too.
-        let read = |name: &str| name.len().is_multiple_of(2).then(|| format!("{flags} -optf {name}"));
+        let read = |name: &str| name.len().is_multiple_of(2).then(|| format!("{flags} -optf {name}").into_bytes());
         let _ = Invocation::parse(&words, &flags, "", &read);
         if let Ok(invocation) = Invocation::parse(&words, "", &flags, &read) {
             let _ = (invocation.key_parts(), invocation.is_absolute(), invocation.output_is_free());

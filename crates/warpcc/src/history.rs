@@ -1,13 +1,12 @@
 //! Notes that one call leaves in the cache for later calls; and the background processes that shrink the cache and upload from
 //! it.
 
-use std::collections::BTreeSet;
-use std::fs;
+use std::ffi::OsStr;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use warpcc_cache::{Digest, DiskStore, Hashing, Key, KeyParts, KeySink};
+use warpcc_cache::{Digest, DiskStore, Hashing, Key, KeyParts, KeySink, regular_file};
 
 use crate::request::Request;
 
@@ -38,30 +37,47 @@ const SIDE_FILES_AGE: Duration = Duration::from_secs(24 * 60 * 60);
 fn side_files_key(request: &Request, call: Key) -> Key {
     let mut key = Hashing::new("side files of a call");
     key.part("call", call.hex().as_bytes());
-    let mut files = request.invocation.host_options_files.clone();
-    let mut read = BTreeSet::new();
-    while let Some(file) = files.pop().filter(|_| read.len() < MOST_OPTIONS_FILES) {
-        if !read.insert(file.clone()) {
-            continue;
-        }
-        // Without the file the compiler takes the word itself for an argument.
-        let text = fs::read(request.absolute(&file)).unwrap_or_default();
-        key.part("options file", &text);
-        let words = String::from_utf8_lossy(&text);
-        let words = words
-            .split_whitespace()
-            .map(|word| word.trim_matches(['"', '\'']));
-        files.extend(
-            words
-                .filter_map(|word| word.strip_prefix('@'))
-                .map(str::to_owned),
-        );
-    }
+    add_options_files(&mut key, request);
     key.finish()
 }
 
-/// Options files may include each other.
-const MOST_OPTIONS_FILES: usize = 64;
+/// Adds the texts of the host compiler's options files.
+fn add_options_files(key: &mut Hashing, request: &Request) {
+    for file in &request.invocation.host_options_files {
+        // Without the file the compiler takes the word itself for an argument.
+        let text = regular_file::read(&request.absolute(file)).unwrap_or_default();
+        key.part("options file", &text);
+    }
+}
+
+const QUIET_KIND: &str = "quiet";
+
+/// The key of the note: the host compiler's name, and its options with the texts of the options files.
+fn quiet_key(request: &Request) -> Key {
+    let mut key = Hashing::new("quiet options");
+    let variable = request.variable("NVCC_CCBIN");
+    let named = request.invocation.compiler_bindir.as_deref();
+    let named = named.map(OsStr::new).or(variable).unwrap_or_default();
+    key.part("compiler", named.as_encoded_bytes());
+    for word in request.invocation.host_words() {
+        key.part("word", word.as_bytes());
+    }
+    add_options_files(&mut key, request);
+    key.finish()
+}
+
+/// Notes that a call with these options files of the host compiler wrote nothing besides its outputs.
+pub fn note_quiet(store: &DiskStore, request: &Request) {
+    if !request.invocation.host_options_files.is_empty() {
+        // If the note cannot be written, the next call runs one command at a time, too.
+        _ = store.put_note(QUIET_KIND, &quiet_key(request), b"");
+    }
+}
+
+/// Whether a call with these options files wrote nothing besides its outputs.
+pub fn are_quiet(store: &DiskStore, request: &Request) -> bool {
+    store.note(QUIET_KIND, &quiet_key(request)).is_some()
+}
 
 /// Notes that a tool of this call used side files.
 pub fn note_side_files(store: &DiskStore, request: &Request, call: Key) {

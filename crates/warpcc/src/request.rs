@@ -20,7 +20,7 @@
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
-use warpcc_cache::{Digest, Explaining, KeyParts, KeySink, KeyVariants, guards};
+use warpcc_cache::{Digest, Explaining, KeyParts, KeySink, KeyVariants, guards, regular_file};
 use warpcc_engine::Terminal;
 use warpcc_engine::key::{HOST_VARIABLES, LANGUAGE_VARIABLES, key_variants};
 use warpcc_engine::run_environment::{RunEnvironment, directory_as_called};
@@ -114,13 +114,16 @@ impl Request {
                     .ok_or_else(|| Unsupported::new("an argument that is not UTF-8", name))
             })
         };
-        let read = |name: &str| std::fs::read_to_string(directory.join(name)).ok();
+        let read = |name: &str| regular_file::read(&directory.join(name)).ok();
         let mut invocation = Invocation::parse(
             &text_args,
             &flags("NVCC_PREPEND_FLAGS")?,
             &flags("NVCC_APPEND_FLAGS")?,
             &read,
         )?;
+        if guards::options_files_are_read() {
+            invocation.plain = invocation.plain.or(invocation.hidden_plain);
+        }
         let is_set = |name: &&str| variable(&environment, name).is_some();
         if let Some(name) = FILE_VARIABLES.iter().copied().find(is_set) {
             invocation.plain = Some(name);

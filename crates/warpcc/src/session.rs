@@ -12,7 +12,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use warpcc_cache::{DiskStore, KeyParts, KeyVariants, Upstream};
+use warpcc_cache::{DiskStore, KeyParts, KeyVariants, Upstream, guards};
 use warpcc_engine::Executor;
 use warpcc_path_map::BaseDirs;
 use warpcc_plan::Unsupported;
@@ -147,6 +147,11 @@ impl<'a> Session<'a> {
         drop(scratch);
         self.note_side_files(&built);
         let built = built?;
+        // What is stored has left no other file.
+        let is_quiet = built.run.code == 0 && built.not_stored.is_none();
+        if let Some(store) = store.filter(|_| is_quiet && self.writes_cache()) {
+            history::note_quiet(store, &self.request);
+        }
         log_build(self.call.log, &built);
         let recorder = self.call.recorder;
         recorder.built(&self.request, &self.key_parts, &built, difference.as_ref());
@@ -183,7 +188,7 @@ impl<'a> Session<'a> {
                 .get(),
             admission: &admission,
             executor: machines.executor,
-            sequential: call_options.sequential,
+            sequential: call_options.sequential || self.hides_options(),
             faithful: call_options.faithful,
             early_cutoff: config.early_cutoff.value,
             save: call_options.save,
@@ -225,6 +230,16 @@ impl<'a> Session<'a> {
             ),
             _ => Ok(()),
         }
+    }
+
+    /// Whether the host compiler has options that are in a file, and no call with them has shown that its commands write nothing
+    /// besides the outputs. Then the commands run in nvcc's order: several of them may add to one file.
+    fn hides_options(&self) -> bool {
+        let request = &self.request;
+        let is_known = |store| history::are_quiet(store, request);
+        !request.invocation.host_options_files.is_empty()
+            && guards::options_files_are_read()
+            && !self.call.recorder.store.is_some_and(is_known)
     }
 
     /// Notes for later calls that a build was given up because a tool used side files, or that it wrote a file in another

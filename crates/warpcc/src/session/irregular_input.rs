@@ -12,7 +12,11 @@ pub(super) fn irregular_input(request: &Request, args: &[OsString]) -> Option<St
         let found = std::fs::metadata(request.absolute(path));
         found.ok().map(|found| found.file_type())
     };
-    let inputs = request.invocation.inputs.iter();
+    let invocation = &request.invocation;
+    let inputs = invocation
+        .inputs
+        .iter()
+        .chain(&invocation.host_options_files);
     let mut irregular = inputs.filter(|input| kind(input).is_some_and(|kind| !kind.is_file()));
     let words = args.iter().filter_map(|word| word.to_str());
     let values = words.map(|word| word.split_once('=').map_or(word, |(_, value)| value));

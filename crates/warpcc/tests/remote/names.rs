@@ -102,7 +102,7 @@ fn planned(space: &TestSpace, line: &[String]) -> Option<BTreeSet<String>> {
 /// Compares the outputs where both sides understand the line. False where one side does not.
 #[track_caller]
 fn agree(space: &TestSpace, line: &[String]) -> bool {
-    let read = |name: &str| fs::read_to_string(space.work().join(&space.stand_in).join(name)).ok();
+    let read = |name: &str| fs::read(space.work().join(&space.stand_in).join(name)).ok();
     let Ok(invocation) = Invocation::parse(line, "", "", &read) else {
         return false;
     };

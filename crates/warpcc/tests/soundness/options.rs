@@ -84,6 +84,28 @@ fn response_file_of_the_host_compiler_changes() {
     space.agree(line).demand_no_direct_hit();
 }
 
+/// Whoever writes into the pipe has one reader: nvcc.
+#[test]
+fn a_pipe_of_options_is_left_to_nvcc() {
+    let space = space("options-in-a-pipe");
+    let mut mkfifo = std::process::Command::new("mkfifo");
+    let made = mkfifo.arg(space.work().join("pipe")).status();
+    assert!(made.expect("mkfifo starts").success());
+    for option in ["-optf pipe", "--options-file=pipe"] {
+        let words = space.words(&format!("{ONE} {option}"));
+        let calls = [Program::Nvcc, Program::Launcher, Program::Launcher].map(|program| {
+            std::thread::scope(|scope| {
+                let writer = scope.spawn(|| std::fs::write(space.work().join("pipe"), "-DVALUE=3"));
+                let said = space.run(&program, &words);
+                writer.join().expect("no panic").expect("a reader");
+                (said.code, space.read("out.o").len())
+            })
+        });
+        assert_eq!(calls[0].0, 0);
+        assert!(calls.iter().all(|call| *call == calls[0]), "{calls:?}");
+    }
+}
+
 #[test]
 fn forced_header_changes() {
     let space = space("forced-header");

@@ -6,7 +6,9 @@ use crate::space::{Exactness, Program, TestSpace};
 
 /// A space with a source of another text in the folder `sub`.
 fn space(name: &str) -> TestSpace {
-    let space = TestSpace::new(name);
+    let mut space = TestSpace::new(name);
+    // As if clang had the words of its options file from where warpcc cannot read them.
+    space.set_env("WARPCC_TEST_UNSOUND", "host-option-files");
     for (folder, value) in [("", 1), ("sub/", 2)] {
         let source = format!("__global__ void k() {{}}\nint host() {{ return {value}; }}\n");
         space.write(&format!("{folder}case.cu"), &source);
@@ -72,6 +74,49 @@ fn a_wrapper_compiles_in_another_folder() {
             &format!("-c {source} -o out.o -ccbin {{work}}/cc.sh"),
         );
         space.remove("sub/out.o");
+    }
+}
+
+/// clang's front end resolves names itself: no process is in another folder.
+#[test]
+fn an_option_of_clangs_front_end_moves_a_relative_object() {
+    let words = "-Xclang -working-directory -Xclang {work}/sub";
+    let wrapper = format!("#!/bin/sh\nexec clang++-14 {words} \"$@\"\n");
+    for (number, places) in ["options", "cc.sh", "clang++.cfg", "variable"]
+        .iter()
+        .enumerate()
+    {
+        let mut space = space(&format!("front-end-{number}"));
+        let compiler = match *places {
+            "options" => {
+                space.write("options", &space.fill(words));
+                "clang++-14 -Xcompiler @options"
+            }
+            "cc.sh" => {
+                space.script("cc.sh", &space.fill(&wrapper));
+                "{work}/cc.sh"
+            }
+            "clang++.cfg" => {
+                space.write("clang++.cfg", &space.fill(words));
+                let folder = "--config-system-dir={work} --config clang++.cfg";
+                let script = format!("#!/bin/sh\nexec clang++-14 {folder} \"$@\"\n");
+                space.script("cc.sh", &space.fill(&script));
+                "{work}/cc.sh"
+            }
+            _ => {
+                let folder = space.fill("+-Xclang +-working-directory +-Xclang +{work}/sub");
+                space.set_env("CCC_OVERRIDE_OPTIONS", &folder);
+                "clang++-14"
+            }
+        };
+        // An absolute name answers no call with a relative one.
+        for output in ["{work}/out.o", "out.o"] {
+            is_nvccs(
+                &space,
+                &format!("-c {{work}}/case.cpp -o {output} -ccbin {compiler}"),
+            );
+        }
+        assert!(space.exists("sub/out.o"), "{places}");
     }
 }
 

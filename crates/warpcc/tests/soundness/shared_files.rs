@@ -47,6 +47,48 @@ fn a_file_that_several_passes_append_to_is_nvccs_from_the_second_call_on() {
     assert_eq!(calls[1].stats.reasons.get(REASON), Some(&1));
 }
 
+/// Programs that an options file names add a line each: in nvcc's order, and once.
+#[test]
+fn a_log_of_programs_that_an_options_file_names_is_nvccs() {
+    let space = crate::simple("log-of-passes");
+    space.write("options", &space.fill("-B{work}/tools"));
+    let program = "#!/bin/sh\nreal=$(g++ -print-prog-name=cc1plus)\n\
+                   case \"$*\" in *__CUDA_ARCH__=900*) pass=90;; *__CUDA_ARCH__=800*) pass=80;; *) pass=host;; esac\n\
+                   echo $pass >> {work}/log\nexec $real \"$@\"\n";
+    space.script("tools/cc1plus", &space.fill(program));
+    let line = "-c case.cu -o out.o -gencode arch=compute_80,code=sm_80 \
+                -gencode arch=compute_90,code=sm_90 -Xcompiler @options";
+    for old in [false, true] {
+        let logs = [Program::Nvcc, Program::Launcher, Program::Launcher].map(|program| {
+            match old {
+                true => space.write("log", "old\n"),
+                false => space.remove("log"),
+            }
+            let said = space.run(&program, &space.words(line));
+            assert_eq!(said.code, 0, "{}", said.stderr_text());
+            String::from_utf8(space.read("log")).expect("text")
+        });
+        assert!(logs[0].lines().count() > 3, "{logs:?}");
+        assert_eq!(logs[0], logs[1], "cold");
+        assert_eq!(logs[0], logs[2], "again");
+        space.clear_cache();
+    }
+}
+
+/// With other words than these its commands run side by side again.
+#[test]
+fn an_options_file_without_effects_is_cached() {
+    let space = crate::simple("quiet-options");
+    space.write("options", "-Wall -O1");
+    let line = format!("{ONE} -Xcompiler @options");
+    let built = space.agree(&line);
+    built.demand_no_fallback();
+    space.again(&line, &built).demand_direct_hit();
+    space.write("options", "-fstack-usage");
+    let left = space.build(&line);
+    assert_eq!(left.stats.count("passed"), 1, "{:?}", left.stats);
+}
+
 /// Both front ends write it, one after the other, and the second one's text remains.
 #[test]
 fn a_file_that_several_commands_overwrite_is_nvccs() {

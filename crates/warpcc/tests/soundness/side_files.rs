@@ -6,9 +6,11 @@ use crate::space::{Outcome, Program, Snapshot, TestSpace};
 
 pub(crate) const REASON: &str = "a tool uses files next to its output";
 
-/// A space with an options file for the host compiler.
+/// A space with an options file for the host compiler. Its words do not count, as if a compiler had them from where warpcc
+/// cannot read them.
 pub(crate) fn space(name: &str, options: &str) -> TestSpace {
-    let space = crate::simple(name);
+    let mut space = crate::simple(name);
+    space.set_env("WARPCC_TEST_UNSOUND", "host-option-files");
     space.write("options", options);
     space
 }

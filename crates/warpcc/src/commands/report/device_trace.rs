@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, bail};
+use warpcc_cache::regular_file;
 use warpcc_plan::Invocation;
 use warpcc_report::device_trace::{Cost, DeviceTraces, Sums};
 use warpcc_report::monitor::harmless;
@@ -51,7 +52,7 @@ fn trace_of(call: &InvocationRecord) -> Option<PathBuf> {
         let value = variable(name).unwrap_or_default();
         value.to_string_lossy().into_owned()
     };
-    let read = |file: &str| fs::read_to_string(folder.join(file)).ok();
+    let read = |file: &str| regular_file::read(&folder.join(file)).ok();
     let invocation = Invocation::parse(
         call.args.get(1..)?,
         &flags("NVCC_PREPEND_FLAGS"),

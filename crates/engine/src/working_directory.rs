@@ -1,0 +1,62 @@
+//! Finds out whether clang may take relative names from another folder, because of `-working-directory` in a text that warpcc
+//! does not understand: a wrapper, a configuration file, a variable.
+//!
+//! A clang that gets absolute names shows no sign of this option, and warpcc gives it absolute names for the outputs.
+
+use std::collections::BTreeSet;
+use std::ffi::{OsStr, OsString};
+use std::io::Read as _;
+use std::path::Path;
+
+use memchr::memmem::Finder;
+use warpcc_cache::regular_file;
+use warpcc_watch::Observed;
+
+use crate::conditions;
+use crate::own_name;
+
+/// The option of clang and of its front end. The driver also takes it with two dashes, and with its value behind `=`.
+const OPTION: &str = "-working-directory";
+
+/// A variable that every clang asks for, and no other compiler.
+const ASKED_BY_CLANG: &str = "CCC_OVERRIDE_OPTIONS";
+
+/// How a program begins.
+const PROGRAM: [u8; 4] = *b"\x7fELF";
+
+/// Whether a clang ran.
+pub fn clang_ran(observed: &Observed) -> bool {
+    let is_asked_for = |names: &BTreeSet<OsString>| names.contains(OsStr::new(ASKED_BY_CLANG));
+    observed.variables.values().any(is_asked_for)
+}
+
+/// Whether a clang ran that may have got the option from a file that was read or from a variable. Relative paths are in
+/// `directory`; `is_planned`: the file is an input or a result of the plan's steps.
+pub fn may_differ(
+    observed: &Observed,
+    directory: &Path,
+    environment: &[(OsString, OsString)],
+    is_planned: &dyn Fn(&Path) -> bool,
+) -> bool {
+    if !clang_ran(observed) {
+        return false;
+    }
+    let finder = Finder::new(OPTION);
+    let mut values = environment
+        .iter()
+        .map(|(_, value)| value.as_encoded_bytes());
+    let mut files = observed.read.keys().chain(&observed.processes);
+    values.any(|value| finder.find(value).is_some())
+        || files.any(|path| {
+            let file = directory.join(path);
+            // A compiler contains the names of its options. Another program may be a wrapper.
+            !(is_planned(path) || conditions::is_compiler(path) && is_program(&file))
+                && own_name::is_in_file(&finder, &file).unwrap_or(false)
+        })
+}
+
+fn is_program(file: &Path) -> bool {
+    let mut begin = [0; PROGRAM.len()];
+    let is_read = regular_file::open(file).and_then(|mut file| file.read_exact(&mut begin));
+    is_read.is_ok() && begin == PROGRAM
+}
