@@ -17,6 +17,7 @@ mod equals;
 mod facts;
 mod hash;
 mod known_contents;
+mod large_file;
 mod links;
 mod mount;
 mod rebase;
@@ -34,8 +35,8 @@ pub use check::ManifestVerdict;
 pub(crate) use code::Room;
 pub use difference::{ANY_VARIABLE, Difference, WORKING_DIRECTORY};
 pub use facts::Fact;
-pub(crate) use hash::content_of;
-pub use hash::{ContentHashes, Inspect};
+pub use hash::{ContentHashes, Inspect, library_content};
+pub(crate) use hash::{Reading, content_of};
 pub use signature::Signature;
 pub(crate) use trust::trusted_signature;
 

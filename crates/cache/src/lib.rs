@@ -24,7 +24,7 @@ pub use input_manifest::{
     ANY_VARIABLE, Difference, DirectorySeen, ExpectedFile, Fact, FileSeen, InputManifest,
     InputManifestBuilder, ManifestVerdict, Signature, Unsettled, WORKING_DIRECTORY,
 };
-pub use input_manifest::{ContentHashes, Inspect};
+pub use input_manifest::{ContentHashes, Inspect, library_content};
 pub use key::{Explaining, Hashing, Key, KeyChange, KeyParts, KeySink};
 pub use record::{
     MOST_VARIANTS, Outcome, ProducedFile, RecordError, Variant, decode_foreign_record,

@@ -15,7 +15,7 @@ use super::file::{mark_used, read_whole};
 use super::layout::NOTES;
 use super::store::DiskStore;
 use crate::digest::Digest;
-use crate::input_manifest::{ContentHashes, Signature, trusted_signature};
+use crate::input_manifest::{ContentHashes, Reading, Signature, content_of, trusted_signature};
 use crate::key::{Hashing, Key, KeySink};
 use crate::wire::Reader;
 
@@ -77,7 +77,15 @@ impl DiskStore {
     /// # Errors
     /// The file cannot be read, or changes meanwhile.
     pub fn tool_content(&self, path: &Path) -> io::Result<[u8; 32]> {
-        crate::input_manifest::content_of(path, self)
+        content_of(path, Some(self), Reading::OneThread)
+    }
+
+    /// As [`DiskStore::tool_content`], for a library that the process waits for: several threads read it.
+    ///
+    /// # Errors
+    /// The file cannot be read, or changes meanwhile.
+    pub fn library_content(&self, path: &Path) -> io::Result<[u8; 32]> {
+        content_of(path, Some(self), Reading::Threads)
     }
 
     /// The digest of a file that seldom changes, such as a tool. It is stored with the file's signature, if that can be

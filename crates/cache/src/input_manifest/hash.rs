@@ -12,6 +12,7 @@ use rustix::fd::OwnedFd;
 use rustix::fs::OFlags;
 use rustix::io::Errno;
 
+use super::large_file::{hash_in_threads, is_large};
 use super::signature::{Base, Signature};
 use super::trust::Trust;
 use crate::guards;
@@ -37,6 +38,17 @@ pub(super) struct Hashed {
 struct Workspace {
     buffer: Vec<u8>,
     trust: Trust,
+    reading: Reading,
+}
+
+/// How many threads read a large file.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum Reading {
+    /// The calling thread.
+    #[default]
+    OneThread,
+    /// Several, for one that waits for the result.
+    Threads,
 }
 
 pub(super) enum HashFault {
@@ -117,11 +129,26 @@ pub(super) fn hash_each(
     all.into_iter().map(|(_, result)| result).collect()
 }
 
+/// The BLAKE3 of a large file that the process waits for: several threads read it.
+///
+/// # Errors
+/// The file cannot be read, or changes meanwhile.
+pub fn library_content(path: &Path) -> io::Result<[u8; 32]> {
+    content_of(path, None, Reading::Threads)
+}
+
 /// The BLAKE3 of one file's content.
-pub(crate) fn content_of(path: &Path, contents: &dyn ContentHashes) -> io::Result<[u8; 32]> {
+pub(crate) fn content_of(
+    path: &Path,
+    contents: Option<&dyn ContentHashes>,
+    reading: Reading,
+) -> io::Result<[u8; 32]> {
     let text = CString::new(path.as_os_str().as_bytes())?;
-    let space = &mut Workspace::default();
-    let hashed = hash(&Base::Current, &text, space, None, Some(contents));
+    let space = &mut Workspace {
+        reading,
+        ..Workspace::default()
+    };
+    let hashed = hash(&Base::Current, &text, space, None, contents);
     hashed
         .map(|hashed| hashed.content)
         .map_err(|fault| match fault {
@@ -162,6 +189,9 @@ fn hash(
     let buffer = &mut space.buffer;
     let inspect = inspect.filter(|_| contents.is_none());
     let content = match inspect {
+        None if space.reading == Reading::Threads && is_large(size) => {
+            hash_in_threads(&file, size)?
+        }
         None if size > PIECE => hash_in_pieces(&file, size, buffer)?,
         _ => {
             let text = read_exactly(&file, size, buffer)?;

@@ -116,13 +116,8 @@ impl KernelCache {
     /// The BLAKE3 of a library's file, which is hashed once and then recognised.
     pub(super) fn content_of(&self, path: &Path) -> std::io::Result<[u8; 32]> {
         match self.tiers.nearest() {
-            Some(store) => store.tool_content(path),
-            // In pieces: NVRTC has more than 100 MB.
-            None => {
-                let mut hasher = blake3::Hasher::new();
-                hasher.update_reader(std::fs::File::open(path)?)?;
-                Ok(*hasher.finalize().as_bytes())
-            }
+            Some(store) => store.library_content(path),
+            None => warpcc_cache::library_content(path),
         }
     }
 
