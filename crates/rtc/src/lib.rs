@@ -26,6 +26,7 @@ mod failure_dump;
 mod fatbin_writer;
 mod fatbins;
 mod ffi;
+mod float_environment;
 mod include_names;
 mod includes;
 mod job_texts;

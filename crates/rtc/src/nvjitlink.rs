@@ -16,6 +16,7 @@ use libloading::os::unix::Library;
 use crate::environment::Environment;
 use crate::error::LibraryError;
 use crate::ffi::{self, Handle, Output};
+use crate::float_environment::AsInANewProcess;
 use crate::library::{self, Wanted};
 use crate::version::Version;
 
@@ -109,6 +110,7 @@ impl NvJitLink {
 
     /// Links, and returns the cubin and the log.
     pub(crate) fn run(&self, job: &Job<'_>) -> Result<(Vec<u8>, String), Fault> {
+        let _usual = AsInANewProcess::begin();
         let options: Vec<_> = job.options.iter().map(|option| option.as_ptr()).collect();
         let mut linking = Linking {
             library: self,

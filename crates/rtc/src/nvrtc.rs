@@ -21,6 +21,7 @@ use libloading::os::unix::Library;
 use crate::environment::Environment;
 use crate::error::LibraryError;
 use crate::ffi::{self, function};
+use crate::float_environment::AsInANewProcess;
 use crate::library::{self, Wanted};
 use crate::version::{OLDEST, Version};
 
@@ -170,6 +171,7 @@ impl Nvrtc {
     }
 
     pub(crate) fn run(&self, job: &Job<'_>) -> Result<Made, Fault> {
+        let _usual = AsInANewProcess::begin();
         program::compile(&self.functions, job)
     }
 

@@ -8,6 +8,7 @@ use warpcc_cache::{Hashing, InputManifest, Key, KeySink, StoreError};
 use crate::call_limits::CallLimits;
 use crate::compiler::Compiled;
 use crate::error::Error;
+use crate::float_environment;
 use crate::memory::{Remembered, read, written};
 use crate::product::{Product, placeholder};
 use crate::seen_files::SeenFiles;
@@ -131,6 +132,13 @@ impl KernelCache {
     fn try_key_of_product(&self, product: &Product) -> Result<(Key, Option<SeenFiles>), String> {
         if let Some(why) = product.unknown() {
             return Err(why);
+        }
+        if !float_environment::is_usual() {
+            return Err(format!(
+                "{} is not kept: this thread rounds unusually, or takes denormal numbers for zero, and its compilers compute constants \
+                 in the same way",
+                product.name
+            ));
         }
         let mut hashing = Hashing::new(DOMAIN);
         for (label, bytes) in &product.parts {
