@@ -40,13 +40,13 @@ impl Received {
         self.0.extend_from_slice(bytes);
     }
 
-    /// The next message, if it is complete.
-    pub(super) fn take(&mut self) -> Result<Option<Vec<u8>>, TooLong> {
+    /// The next message of at most `longest` bytes, if it is complete.
+    pub(super) fn take(&mut self, longest: usize) -> Result<Option<Vec<u8>>, TooLong> {
         let Some((head, rest)) = self.0.split_first_chunk::<HEAD>() else {
             return Ok(None);
         };
         let length = u32::from_le_bytes(*head) as usize;
-        if length > LARGEST {
+        if length > longest {
             return Err(TooLong);
         }
         if rest.len() < length {
@@ -219,7 +219,7 @@ mod tests {
             let mut arrived = Vec::new();
             for piece in bytes.chunks(size) {
                 received.add(piece);
-                while let Some(message) = received.take().expect("not too long") {
+                while let Some(message) = received.take(LARGEST).expect("not too long") {
                     arrived.push(message);
                 }
             }
@@ -257,6 +257,6 @@ mod tests {
         assert!(Answer::from_bytes(&more, 5, 1).is_none());
         let mut received = Received::default();
         received.add(&[255; 9]);
-        assert!(received.take().is_err());
+        assert!(received.take(LARGEST).is_err());
     }
 }

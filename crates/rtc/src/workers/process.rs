@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::{Child, Command};
 use std::time::Duration;
 
-use rustix::fs::{MemfdFlags, memfd_create};
+use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, recv, send};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
@@ -19,13 +19,16 @@ use crate::job_texts::JobTexts;
 use crate::nvrtc::{Fault, LoadedBuild, Made};
 
 use super::command::WorkerCommand;
-use super::message::{Answer, Hello, Received, framed, ready_from_bytes, task_to_bytes};
+use super::message::{Answer, Hello, LARGEST, Received, framed, ready_from_bytes, task_to_bytes};
 
 /// How late a limit is noticed.
 const PAUSE: Duration = Duration::from_millis(20);
 /// How long the process may show no sign of life, in pauses: a machine can be very busy. Pauses are counted, because the
 /// time in which both processes are stopped does not count.
 const PATIENCE: u32 = 500;
+
+/// The most characters of what a process printed that are shown.
+const MOST_WORDS: usize = 2000;
 
 /// A process that has loaded NVRTC and waits for texts. Dropping it kills the process.
 pub(super) struct Worker {
@@ -38,6 +41,25 @@ pub(super) struct Worker {
     tasks: u64,
     /// What the process prints.
     output: File,
+}
+
+/// What a process is to send.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Expected {
+    /// What it has loaded, without signs of life before.
+    Greeting,
+    /// The answer to a task.
+    Answer,
+}
+
+impl Expected {
+    /// A program that is no such process may begin with any number.
+    fn longest(self) -> usize {
+        match self {
+            Self::Greeting => 64 << 10,
+            Self::Answer => LARGEST,
+        }
+    }
 }
 
 /// Why there is no answer.
@@ -63,7 +85,7 @@ impl Worker {
             parent: std::process::id(),
             library: build.library.clone(),
         };
-        let ready = worker.exchange(&hello.to_bytes(), limits)?;
+        let ready = worker.exchange(&hello.to_bytes(), Expected::Greeting, limits)?;
         match ready_from_bytes(&ready) {
             Some(Ok(theirs)) if theirs == *build => Ok(worker),
             Some(Ok(_)) => Err(Trouble::Failed("it has loaded another NVRTC".to_owned())),
@@ -76,7 +98,7 @@ impl Worker {
         let (ours, theirs) = UnixStream::pair()?;
         ours.set_read_timeout(Some(PAUSE))?;
         ours.set_write_timeout(Some(PAUSE))?;
-        let output = File::from(memfd_create("warpcc-rtc-worker", MemfdFlags::CLOEXEC)?);
+        let output = output_file()?;
         let mut starting = Command::new(&command.program);
         starting
             .args(&command.arguments)
@@ -107,7 +129,7 @@ impl Worker {
     ) -> Result<Option<Result<Made, Fault>>, Trouble> {
         self.tasks += 1;
         let task = task_to_bytes(self.tasks, directory, texts);
-        let answer = self.exchange(&task, limits)?;
+        let answer = self.exchange(&task, Expected::Answer, limits)?;
         match Answer::from_bytes(&answer, self.tasks, texts.expressions()) {
             Some(Answer::Done(done)) => Ok(Some(done)),
             Some(Answer::Left) => Ok(None),
@@ -116,14 +138,22 @@ impl Worker {
     }
 
     /// Sends a message and waits for the answer.
-    fn exchange(&mut self, message: &[u8], limits: &CallLimits) -> Result<Vec<u8>, Trouble> {
+    fn exchange(
+        &mut self,
+        message: &[u8],
+        expected: Expected,
+        limits: &CallLimits,
+    ) -> Result<Vec<u8>, Trouble> {
         let frame = framed(message);
         let frame = frame.ok_or_else(|| Trouble::Failed("the texts are too long".to_owned()))?;
         let mut quiet = 0;
         let mut rest = &frame[..];
         while !rest.is_empty() {
             match send(&self.socket, rest, SendFlags::NOSIGNAL) {
-                Ok(count) => rest = &rest[count..],
+                Ok(count) => {
+                    quiet = 0;
+                    rest = &rest[count..];
+                }
                 Err(Errno::AGAIN) => check(limits, &mut quiet)?,
                 Err(Errno::INTR) => {}
                 Err(error) => return Err(self.ended(error)),
@@ -131,15 +161,17 @@ impl Worker {
         }
         let mut bytes = vec![0; 64 << 10];
         loop {
-            match self.received.take() {
+            match self.received.take(expected.longest()) {
                 Ok(None) => {}
-                Ok(Some(beat)) if beat.is_empty() => continue,
+                Ok(Some(beat)) if beat.is_empty() && expected == Expected::Answer => continue,
                 Ok(Some(answer)) => return Ok(answer),
                 Err(_) => return Err(Trouble::Failed(not_understood())),
             }
             match recv(&self.socket, &mut bytes[..], RecvFlags::empty()) {
                 Ok((_, 0)) => return Err(self.ended(Errno::PIPE)),
                 Ok((_, count)) => {
+                    // Signs of life may come without end.
+                    check_limits(limits)?;
                     quiet = 0;
                     self.received.add(&bytes[..count]);
                 }
@@ -165,15 +197,16 @@ impl Worker {
 
     /// The last line that the process printed.
     fn last_words(&mut self) -> Option<String> {
-        const MOST: u64 = 2000;
-        let length = self.output.seek(io::SeekFrom::End(0)).ok()?;
-        let start = length.saturating_sub(MOST);
-        self.output.seek(io::SeekFrom::Start(start)).ok()?;
-        let mut end = Vec::new();
-        (&self.output).take(MOST).read_to_end(&mut end).ok()?;
-        let text = String::from_utf8_lossy(&end);
+        let mut all = Vec::new();
+        self.output.rewind().ok()?;
+        self.output.read_to_end(&mut all).ok()?;
+        // Zeros follow it.
+        let text = String::from_utf8_lossy(&all);
+        let text = text.trim_end_matches('\0');
         let line = text.lines().rev().find(|line| !line.trim().is_empty())?;
-        Some(line.trim().to_owned())
+        let line = line.trim();
+        let most = line.char_indices().nth(MOST_WORDS);
+        Some(line[..most.map_or(line.len(), |(end, _)| end)].to_owned())
     }
 
     /// Ends the process, which has no files and no locks.
@@ -195,11 +228,19 @@ impl Drop for Worker {
     }
 }
 
+/// A file in memory for what a process prints. It has all its bytes and cannot grow, because a process may print without end.
+fn output_file() -> io::Result<File> {
+    const MOST: u64 = 16 << 10;
+    let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
+    let file = File::from(memfd_create("warpcc-rtc-worker", flags)?);
+    file.set_len(MOST)?;
+    fcntl_add_seals(&file, SealFlags::GROW | SealFlags::SHRINK)?;
+    Ok(file)
+}
+
 /// Fails after a pause if a limit was reached, or if it was one of too many.
 fn check(limits: &CallLimits, quiet: &mut u32) -> Result<(), Trouble> {
-    if limits.passed("").is_err() {
-        return Err(Trouble::Limit);
-    }
+    check_limits(limits)?;
     *quiet += 1;
     match *quiet > PATIENCE {
         true => Err(Trouble::Failed(format!(
@@ -208,6 +249,10 @@ fn check(limits: &CallLimits, quiet: &mut u32) -> Result<(), Trouble> {
         ))),
         false => Ok(()),
     }
+}
+
+fn check_limits(limits: &CallLimits) -> Result<(), Trouble> {
+    limits.passed("").map_err(|_| Trouble::Limit)
 }
 
 fn not_understood() -> String {
@@ -269,5 +314,44 @@ mod tests {
             panic!("it compiles");
         };
         assert!(log.contains("oops"), "{log}");
+    }
+    #[test]
+    #[ignore = "started by the next, as a process that shows without end that it is alive"]
+    fn lives_only() {
+        use super::super::message::ready_to_bytes;
+        use std::io::Write as _;
+        let socket = io::stdin().as_fd().try_clone_to_owned();
+        let mut socket = UnixStream::from(socket.expect("a socket"));
+        let folder = warpcc_testkit::Nvrtc::newest().folder;
+        let compiler = Compiler::open(&folder).expect("NVRTC");
+        let build = compiler.loaded().expect("its files are known").clone();
+        let ready = framed(&ready_to_bytes(&Ok(build))).expect("a frame");
+        socket.write_all(&ready).expect("written");
+        while socket.write_all(&[0; 4 << 10]).is_ok() {}
+    }
+
+    #[test]
+    fn signs_of_life_do_not_hide_a_limit() {
+        let folder = warpcc_testkit::Nvrtc::newest().folder;
+        let compiler = Compiler::open(&folder).expect("NVRTC");
+        let build = compiler.loaded().expect("its files are known");
+        let test = "workers::process::tests::lives_only";
+        let command = WorkerCommand::new(
+            std::env::current_exe().expect("a path"),
+            ["--ignored", "--exact", test, "--nocapture"],
+        );
+        let Ok(mut worker) = Worker::start(&command, build, &CallLimits::default()) else {
+            panic!("it does not start");
+        };
+        let cancel = crate::call_limits::Cancel::new();
+        cancel.cancel();
+        let limits = CallLimits {
+            cancel: Some(cancel),
+            ..CallLimits::default()
+        };
+        let request = CompileRequest::new("k", "text", "sm_90".parse().expect("a target"));
+        let texts = JobTexts::new_checked(&request, &[]).expect("texts");
+        let run = worker.run(None, &texts, &limits);
+        assert!(matches!(run, Err(Trouble::Limit)));
     }
 }

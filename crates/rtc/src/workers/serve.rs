@@ -16,7 +16,7 @@ use crate::environment::Environment;
 use crate::job_texts::JobTexts;
 use crate::nvrtc::Nvrtc;
 
-use super::message::{Answer, Hello, Ready, Received, Task, framed, ready_to_bytes};
+use super::message::{Answer, Hello, LARGEST, Ready, Received, Task, framed, ready_to_bytes};
 
 /// How often this process shows that it is alive while NVRTC works, and how often it looks for its parent.
 const BEAT: Duration = Duration::from_millis(500);
@@ -69,7 +69,7 @@ fn read_messages(mut socket: UnixStream, tell: &Sender<Vec<u8>>) {
         }
         loop {
             match received
-                .take()
+                .take(LARGEST)
                 .map(|found| found.map(|message| tell.send(message)))
             {
                 Ok(None) => break,

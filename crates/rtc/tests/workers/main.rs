@@ -1,5 +1,7 @@
 //! Kernels that other processes compile: the same results and errors, and nothing is lost with such a process.
 
+mod misbehaving;
+#[path = "../space/mod.rs"]
 mod space;
 
 use std::io::Write as _;
