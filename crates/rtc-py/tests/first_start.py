@@ -103,6 +103,36 @@ found, remarks = json.loads(subprocess.run(command, env={**os.environ, "PYTHONPA
 assert found == "disk" and len(remarks) == 2, (found, remarks)
 assert any("no_such_package" in remark for remark in remarks) and any("no_such_name" in remark for remark in remarks), remarks
 
+# Code of other packages may open a cache while it is asked for packs, may want to exit, and may raise errors without a text.
+rude = os.path.join(FOLDER, "rude")
+os.makedirs(os.path.join(rude, "rude-1.dist-info"))
+with open(os.path.join(rude, "rude.py"), "w") as file:
+    file.write(f"""
+import warpcc_rtc
+
+class Odd(Exception):
+    def __str__(self):
+        raise ValueError
+
+def odd():
+    raise Odd
+
+def leaves():
+    raise SystemExit(7)
+
+cache = warpcc_rtc.KernelCache([])
+PACKS = [{packed!r}]
+""")
+with open(os.path.join(rude, "rude-1.dist-info", "METADATA"), "w") as file:
+    file.write("Metadata-Version: 2.1\nName: rude\nVersion: 1\n")
+with open(os.path.join(rude, "rude-1.dist-info", "entry_points.txt"), "w") as file:
+    file.write("[warpcc_rtc.packs]\na = rude:leaves\nb = rude:odd\nc = rude:PACKS\n")
+paths = os.pathsep.join([rude, os.environ.get("PYTHONPATH", "")])
+command[-1] = json.dumps(kernels()[4])
+done = subprocess.run(command, env={**os.environ, "PYTHONPATH": paths}, check=True, stdout=subprocess.PIPE, timeout=120)
+found, remarks = json.loads(done.stdout)
+assert found == "disk" and len(remarks) == 2 and "SystemExit" in remarks[0] and "Odd" in remarks[1], remarks
+
 # A damaged pack is a miss and a remark.
 damaged = os.path.join(FOLDER, "damaged.warpcc-pack")
 with open(damaged, "w") as file:

@@ -11,11 +11,11 @@
 use std::fs::File;
 use std::io::{self, Write as _};
 use std::os::fd::AsRawFd as _;
-use std::os::unix::fs::FileExt as _;
+use std::os::unix::fs::{FileExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{AtFlags, CWD, Mode, OFlags};
-use warpcc_cache::Key;
+use warpcc_cache::{Key, regular_file};
 
 use crate::compiler::Compiled;
 use crate::entry::{Kept, closed, opened};
@@ -87,12 +87,14 @@ impl Pack {
             why,
         };
         let open = || {
-            // Before opening: a pipe would block.
-            if !std::fs::metadata(path)?.is_file() {
-                return Err(io::Error::other("it is not a regular file"));
+            let file = regular_file::open(path)?;
+            let found = file.metadata()?;
+            if found.mode() & 0o002 != 0 {
+                return Err(io::Error::other(
+                    "every user can write to it; `chmod o-w` it",
+                ));
             }
-            let file = File::open(path)?;
-            let size = file.metadata()?.len();
+            let size = found.len();
             let source = Source::File(file);
             let items = read_index(&source, size)?;
             Ok((source, items))
@@ -347,6 +349,19 @@ mod tests {
             assert_eq!(pack.get(key).expect("intact").as_ref(), Some(image));
         }
         assert_eq!(pack.keys().count(), 3);
+    }
+
+    #[test]
+    fn a_pack_that_every_user_can_write_to_is_not_used() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("ours.warpcc-pack");
+        write_pack(&path, &[(key(1), &image(1))]).expect("written");
+        for (mode, is_used) in [(0o666, false), (0o664, true)] {
+            let mode = std::fs::Permissions::from_mode(mode);
+            std::fs::set_permissions(&path, mode).expect("changed");
+            assert_eq!(Pack::open(&path).is_ok(), is_used);
+        }
     }
 
     /// Anybody can make a pack whose hashes are right.

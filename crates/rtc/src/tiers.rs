@@ -3,6 +3,7 @@
 //! Errors are not the caller's: what cannot be read or written is a miss and a remark.
 
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -36,10 +37,16 @@ pub enum Found {
     Given,
 }
 
+/// A pack, and whether a remark says that something in it is damaged: one is enough.
+struct OpenPack {
+    pack: Pack,
+    is_damaged: AtomicBool,
+}
+
 pub(crate) struct Tiers {
     stores: Vec<DiskStore>,
     /// Files of images that came with the program.
-    packs: Vec<Pack>,
+    packs: Vec<OpenPack>,
     /// None without a folder that may be written to: what comes from there is put into it first, and looked up like any other.
     upstream: Option<Arc<dyn Upstream>>,
     remarks: Mutex<Vec<String>>,
@@ -134,15 +141,20 @@ impl Tiers {
             return;
         }
         match Pack::open(path) {
-            Ok(pack) => self.packs.push(pack),
+            Ok(pack) => self.packs.push(OpenPack {
+                pack,
+                is_damaged: AtomicBool::new(false),
+            }),
             Err(error) => self.remark(error.to_string()),
         }
     }
 
     fn get_from_packs(&self, key: &Key) -> Option<Compiled> {
-        self.packs.iter().find_map(|pack| {
-            pack.get(key).unwrap_or_else(|error| {
-                self.remark(error.to_string());
+        self.packs.iter().find_map(|opened| {
+            opened.pack.get(key).unwrap_or_else(|error| {
+                if !opened.is_damaged.swap(true, Ordering::Relaxed) {
+                    self.remark(error.to_string());
+                }
                 None
             })
         })

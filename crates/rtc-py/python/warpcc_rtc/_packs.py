@@ -13,20 +13,31 @@ GROUP = "warpcc_rtc.packs"
 #: What a pack in a package's folder is called.
 PATTERN = "*.warpcc-pack"
 
-_found: Optional[Tuple[List[str], List[str]]] = None
-_lock = threading.Lock()
+_Found = Tuple[List[str], List[str]]
+
+_found: Optional[_Found] = None
+_looking = threading.local()
 
 
-def installed() -> Tuple[List[str], List[str]]:
-    """The packs of all installed packages, and what is wrong with those that cannot be found. Looked for once."""
+def installed() -> _Found:
+    """The packs of all installed packages, and what is wrong with those that cannot be found. Looked for once.
+
+    Code of other packages may run meanwhile, and may open a cache itself: that one gets none of these packs. No lock is held, because
+    such code waits for locks of its own, as an import does. If two threads look at the same time, they find the same.
+    """
     global _found
-    with _lock:
-        if _found is None:
+    if _found is None:
+        if getattr(_looking, "now", False):
+            return [], []
+        _looking.now = True
+        try:
             _found = _look()
-        return _found
+        finally:
+            _looking.now = False
+    return _found
 
 
-def _look() -> Tuple[List[str], List[str]]:
+def _look() -> _Found:
     packs: List[str] = []
     remarks: List[str] = []
     try:
@@ -35,17 +46,24 @@ def _look() -> Tuple[List[str], List[str]]:
         points = points.select(group=GROUP) if hasattr(points, "select") else points.get(GROUP, ())  # type: ignore[attr-defined]
         points = sorted(points, key=lambda point: (point.name, point.value))
     except Exception as error:  # Other packages' metadata may be anything.
-        return [], [f"packs of installed packages were not looked for: {error}"]
+        return [], [f"packs of installed packages were not looked for: {_text_of(error)}"]
     for point in points:
         try:
             found = _packs_of(point)
-        except Exception as error:  # Their code may do anything.
-            remarks.append(f"the packs of {point.name} ({point.value}) are not used: {type(error).__name__}: {error}")
+        except (Exception, SystemExit) as error:  # Their code may do anything.
+            remarks.append(f"the packs of {point.name} ({point.value}) are not used: {_text_of(error)}")
             continue
         if not found:
             remarks.append(f"the packs of {point.name} ({point.value}) are not used: there is no {PATTERN} in that package")
         packs.extend(path for path in found if path not in packs)
     return packs, remarks
+
+
+def _text_of(error: BaseException) -> str:
+    try:
+        return f"{type(error).__name__}: {error}"
+    except Exception:  # Its text is made by their code too.
+        return type(error).__name__
 
 
 def _packs_of(point: Any) -> List[str]:

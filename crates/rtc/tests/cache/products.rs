@@ -127,7 +127,9 @@ fn a_pack_serves_a_machine_that_has_nothing_and_a_damaged_one_is_a_miss() {
     let at = |name: &str| folder.path().join(name);
     let kernel = request("k", "extern \"C\" __global__ void k() {}", "sm_90");
     let made = get(&cache_in(&at("warm")), &kernel);
-    let images = [(made.key.expect("a key"), &*made.compiled)];
+    let other = request("o", "extern \"C\" __global__ void o() {}", "sm_90");
+    let other_made = get(&cache_in(&at("warm")), &other);
+    let images = [&made, &other_made].map(|image| (image.key.expect("a key"), &*image.compiled));
     write_pack(&at("a.pack"), &images).expect("written");
     let cache = with_pack(&at("a.pack"), &at("empty"));
     let found = cached(&cache, &kernel).expect("found");
@@ -141,7 +143,10 @@ fn a_pack_serves_a_machine_that_has_nothing_and_a_damaged_one_is_a_miss() {
     assert!(cached(&cache, &kernel).is_some() && cache.remarks().is_empty());
 
     let mut bytes = std::fs::read(at("a.pack")).expect("bytes");
+    // In the first image, and in the last.
+    let index = u64::from_le_bytes(bytes[14..22].try_into().expect("a number")) as usize;
     bytes[100] ^= 1;
+    bytes[index - 1] ^= 1;
     std::fs::write(at("a.pack"), &bytes).expect("written");
     let cache = with_pack(&at("a.pack"), &at("new"));
     assert_eq!(get(&cache, &kernel).compiled, made.compiled);
@@ -151,8 +156,13 @@ fn a_pack_serves_a_machine_that_has_nothing_and_a_damaged_one_is_a_miss() {
         ("none", "No such file"),
     ] {
         let cache = with_pack(&at(pack), &at("other"));
-        assert!(cached(&cache, &kernel).is_none());
-        let remarks = cache.remarks().join("\n");
-        assert!(remarks.contains(pack) && remarks.contains(why), "{remarks}");
+        for kernel in [&kernel, &other, &kernel] {
+            assert!(cached(&cache, kernel).is_none());
+        }
+        let remarks = cache.remarks();
+        assert!(
+            remarks.len() == 1 && remarks[0].contains(pack) && remarks[0].contains(why),
+            "{remarks:?}"
+        );
     }
 }
