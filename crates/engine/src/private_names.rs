@@ -44,9 +44,11 @@ pub fn find(observed: &Observed, scene: &Scene<'_>) -> Option<String> {
     }
     let looked_for = |path: &&PathText| {
         let inside = |folder: &Path| path.starts_with(folder) && ***path != *folder;
+        // Each step's own folder is there before its tool begins.
+        let is_temporary = |path: &Path| inside(temporary) && path.parent() != Some(temporary);
         let holds_output = (scene.writes.iter()).any(|file| file.parent() == Some(path));
         let is_made_up =
-            inside(outputs) && !holds_output || inside(temporary) || scene.is_derived(path);
+            inside(outputs) && !holds_output || is_temporary(path) || scene.is_derived(path);
         let is_made_up =
             is_made_up && is_stranger(path) || own_name::is_in_name(path, scene.scratch);
         is_made_up && !observed.written.contains_key(path.as_os_str())

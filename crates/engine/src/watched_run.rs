@@ -88,6 +88,7 @@ pub fn run_watched(
         warpcc_watch::environment(library, &log, run.options.variable("LD_PRELOAD")).ok()
     });
     let mut environment = run.options.environment.to_vec();
+    own_temporary_folder(&mut environment, &run.options.scratch.join("tmp"), index)?;
     if let Some(extra) = &watching {
         environment.retain(|(n, _)| !extra.iter().any(|(e, _)| e == n));
         environment.extend(extra.iter().cloned());
@@ -120,6 +121,22 @@ pub fn run_watched(
         return Err(io::Error::other(room::NO_ROOM));
     }
     Ok((ended, seen))
+}
+
+/// Gives a step a folder of its own for temporary files, below the one of the call. nvcc's commands run one after another, so a
+/// wrapper may use the same name in this folder each time; here they run at the same time.
+fn own_temporary_folder(
+    environment: &mut [(OsString, OsString)],
+    of_call: &Path,
+    step: usize,
+) -> io::Result<()> {
+    let is_it = |(name, value): &&mut (OsString, OsString)| name == "TMPDIR" && **value == *of_call;
+    if let Some((_, value)) = environment.iter_mut().find(is_it) {
+        let folder = of_call.join(step.to_string());
+        fs::create_dir_all(&folder)?;
+        *value = folder.into();
+    }
+    Ok(())
 }
 
 fn read_log(

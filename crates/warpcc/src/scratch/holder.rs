@@ -115,13 +115,18 @@ impl Holder {
         }
         let mut mark = b"TMPDIR=".to_vec();
         mark.extend_from_slice(folder.join("tmp").as_os_str().as_bytes());
+        // Each tool has a folder of its own in it.
+        let is_mark = |one: &[u8]| {
+            let rest = one.strip_prefix(&mark[..]);
+            rest.is_some_and(|rest| rest.first().is_none_or(|&next| next == b'/'))
+        };
         // A process has no environment for a moment while it executes another program. If it still has none at the third
         // look and is in such a moment, it may be one of the tools.
         let may_work_there = |pid: u32| {
             for _ in 0..3 {
                 let environment = environment(pid);
                 if !environment.is_empty() {
-                    return environment.split(|byte| *byte == 0).any(|one| one == mark);
+                    return environment.split(|byte| *byte == 0).any(is_mark);
                 }
                 if proc::stat(pid).is_some_and(|now| now.is_between) {
                     return true;

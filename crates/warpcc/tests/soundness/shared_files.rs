@@ -89,6 +89,24 @@ fn an_options_file_without_effects_is_cached() {
     assert_eq!(left.stats.count("passed"), 1, "{:?}", left.stats);
 }
 
+/// nvcc runs one command after another, so each finds the name unused.
+#[test]
+fn a_name_in_the_temporary_folder_is_free_for_every_command() {
+    let space = crate::simple("name-in-tmpdir");
+    let script = "#!/bin/sh\nmkdir $TMPDIR/in-use || exit 9\ng++ \"$@\"\ncode=$?\n\
+                  rmdir $TMPDIR/in-use\nexit $code\n";
+    space.script("cc.sh", script);
+    let archs = [75, 80, 86, 90].map(|arch| format!("-gencode arch=compute_{arch},code=sm_{arch}"));
+    let line = format!(
+        "-fatbin case.cu -o out.fatbin -ccbin {{work}}/cc.sh {}",
+        archs.join(" ")
+    );
+    for _ in 0..2 {
+        let built = space.agree(&line);
+        assert_eq!(built.outcome.code, 0, "{}", built.outcome.stderr_text());
+    }
+}
+
 /// Both front ends write it, one after the other, and the second one's text remains.
 #[test]
 fn a_file_that_several_commands_overwrite_is_nvccs() {
