@@ -27,12 +27,12 @@ pub struct Admission<'a> {
     tokens: Option<Tokens>,
     build: u64,
     subject: String,
-    known: Mutex<Known>,
+    known: Mutex<KnownCosts>,
 }
 
 /// Costs of this source's steps, and of each tool in general.
 #[derive(Debug, Default)]
-struct Known {
+struct KnownCosts {
     own: Costs,
     tools: Costs,
     learned: bool,
@@ -79,7 +79,7 @@ impl<'a> Admission<'a> {
         subject: String,
         store: Option<&'a DiskStore>,
     ) -> Self {
-        let known = Mutex::new(Known {
+        let known = Mutex::new(KnownCosts {
             own: recall(store, &subject),
             tools: recall(store, ""),
             learned: false,
@@ -128,7 +128,7 @@ impl<'a> Admission<'a> {
         }
     }
 
-    fn known(&self) -> MutexGuard<'_, Known> {
+    fn known(&self) -> MutexGuard<'_, KnownCosts> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

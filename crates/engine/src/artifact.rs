@@ -24,13 +24,13 @@ pub const LOST: &str = "a cached result was lost";
 #[derive(Debug, Clone)]
 enum Place {
     Nowhere,
-    OnDisk(Known),
+    OnDisk(KnownHashes),
     Stored { digest: Digest, executable: bool },
 }
 
 /// The hashes of a file on disk that were computed so far.
 #[derive(Debug, Clone, Copy, Default)]
-struct Known {
+struct KnownHashes {
     digest: Option<Digest>,
     /// The BLAKE3 of its content; keys hold it for a preprocessed text.
     content: Option<[u8; 32]>,
@@ -38,7 +38,7 @@ struct Known {
     tokens: Option<Option<[u8; 32]>>,
 }
 
-impl From<Digest> for Known {
+impl From<Digest> for KnownHashes {
     fn from(digest: Digest) -> Self {
         Self {
             digest: Some(digest),
@@ -179,7 +179,7 @@ impl<'a> Artifacts<'a> {
     pub fn size(&self, id: FileId) -> u64 {
         match &*self.place(id) {
             Place::Stored { digest, .. } => digest.size,
-            Place::OnDisk(Known {
+            Place::OnDisk(KnownHashes {
                 digest: Some(digest),
                 ..
             }) => digest.size,
@@ -191,7 +191,7 @@ impl<'a> Artifacts<'a> {
 
     /// Notes that a tool has written the file.
     pub fn written(&self, id: FileId) {
-        *self.place(id) = Place::OnDisk(Known::default());
+        *self.place(id) = Place::OnDisk(KnownHashes::default());
     }
 
     /// Notes that the file's content is known and is in the store.

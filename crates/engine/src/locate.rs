@@ -49,7 +49,7 @@ pub fn locate(run: &RunContext<'_>, step: &Step) -> io::Result<Located> {
         Program::Named(name) => find(name),
         Program::AskCompiler { compiler, name } => {
             let compiler = find(compiler)?;
-            let order = process::Order {
+            let spec = process::ProcessSpec {
                 program: &compiler.path,
                 name: &compiler.called,
                 args: &[OsString::from(format!("-print-prog-name={name}"))],
@@ -58,7 +58,7 @@ pub fn locate(run: &RunContext<'_>, step: &Step) -> io::Result<Located> {
                 terminal: None,
                 claim: None,
             };
-            let ended = run.options.children.run(usize::MAX, &order)?;
+            let ended = run.options.children.run(usize::MAX, &spec)?;
             find(String::from_utf8_lossy(&ended.stdout).trim())
         }
         Program::Internal => Err(io::Error::other("not a program")),

@@ -23,7 +23,7 @@ use crate::terminal::{Screen, Terminal};
 
 /// A command to run.
 #[derive(Debug)]
-pub struct Order<'a> {
+pub struct ProcessSpec<'a> {
     /// The program's file.
     pub program: &'a Path,
     /// Its `argv[0]`.
@@ -207,13 +207,13 @@ impl Children {
         }
     }
 
-    /// Runs `order` as `task`.
+    /// Runs `spec` as `task`.
     ///
     /// # Errors
     /// The program cannot be started, everything was closed, or the program [hung](Hung).
-    pub fn run(&self, task: usize, order: &Order<'_>) -> io::Result<Ended> {
+    pub fn run(&self, task: usize, spec: &ProcessSpec<'_>) -> io::Result<Ended> {
         let input = FileInput::open();
-        let terminal = order.terminal.and_then(|terminal| terminal.open().ok());
+        let terminal = spec.terminal.and_then(|terminal| terminal.open().ok());
         let (screen, stdin, stderr) = match terminal {
             Some(Screen {
                 ours,
@@ -234,8 +234,8 @@ impl Children {
             ),
         };
         let lifeline = Lifeline::new();
-        let mut child = self.start(task, order, (stdin, stderr), lifeline.as_ref())?;
-        if let Some(claim) = order.claim {
+        let mut child = self.start(task, spec, (stdin, stderr), lifeline.as_ref())?;
+        if let Some(claim) = spec.claim {
             claim.started(child.id());
         }
         let mut ended = Ended::default();
@@ -258,11 +258,11 @@ impl Children {
         let usage = waited?;
         if drained.hung && ended.by_us.is_none() {
             let window = self.window().unwrap_or_default();
-            let program = order.program.display().to_string();
+            let program = spec.program.display().to_string();
             return Err(io::Error::other(Hung { program, window }));
         }
         if input.is_some_and(|input| input.is_read_on()) {
-            let program = order.program.display();
+            let program = spec.program.display();
             return Err(io::Error::other(format!("{program}: {READS_INPUT}")));
         }
         ended.signal = usage.status.signal();
@@ -280,19 +280,19 @@ impl Children {
     fn start(
         &self,
         task: usize,
-        order: &Order<'_>,
+        spec: &ProcessSpec<'_>,
         (stdin, stderr): (Stdio, Stdio),
         lifeline: Option<&Lifeline>,
     ) -> io::Result<Child> {
         // The command holds the tool's side of the terminal. It is dropped at the end of this function, because our side
         // ends only when that is closed.
-        let mut command = Command::new(order.program);
+        let mut command = Command::new(spec.program);
         command
-            .arg0(order.name)
-            .args(order.args)
+            .arg0(spec.name)
+            .args(spec.args)
             .env_clear()
-            .envs(order.environment.iter().map(|(k, v)| (k, v)))
-            .current_dir(order.directory)
+            .envs(spec.environment.iter().map(|(k, v)| (k, v)))
+            .current_dir(spec.directory)
             .stdin(stdin)
             .stdout(Stdio::piped())
             .stderr(stderr)
@@ -312,7 +312,7 @@ impl Children {
         let spawned = command.spawn();
         lend(Lend::ToNobody);
         let child = spawned.map_err(|e| {
-            let why = format!("cannot start {}: {e}", order.program.display());
+            let why = format!("cannot start {}: {e}", spec.program.display());
             io::Error::new(e.kind(), why)
         })?;
         if let Some(group) = pid_of(&child) {
@@ -343,7 +343,7 @@ mod tests {
         let script = "i=0; while [ $i -lt 3000 ]; do echo out$i$i$i$i$i$i$i$i; echo err$i$i$i$i$i$i$i >&2; \
                       i=$((i+1)); done; exec >&-; head -c 200000 /dev/zero >&2";
         let args = ["-c".into(), script.into()];
-        let order = Order {
+        let spec = ProcessSpec {
             program: Path::new("/bin/sh"),
             name: "sh",
             args: &args,
@@ -352,7 +352,7 @@ mod tests {
             terminal: None,
             claim: None,
         };
-        let ended = Children::default().run(0, &order)?;
+        let ended = Children::default().run(0, &spec)?;
         assert_eq!(ended.code, 0);
         assert_eq!(ended.stdout.iter().filter(|b| **b == b'\n').count(), 3000);
         let lines = ended.stderr.iter().filter(|b| **b == b'\n').count();

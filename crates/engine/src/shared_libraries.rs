@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use crate::process::{Children, Order};
+use crate::process::{Children, ProcessSpec};
 
 /// The loaders of glibc's ports that warpcc is built for.
 const LOADERS: [&str; 2] = ["/lib64/ld-linux-x86-64.so.2", "/lib/ld-linux-aarch64.so.1"];
@@ -25,7 +25,7 @@ pub fn loaded_by(
     children: &Children,
 ) -> Option<Loaded> {
     let loader = LOADERS.iter().map(PathBuf::from).find(|l| l.exists())?;
-    let order = Order {
+    let spec = ProcessSpec {
         program: &loader,
         name: LOADERS[0],
         args: &["--list".into(), program.into()],
@@ -34,7 +34,7 @@ pub fn loaded_by(
         terminal: None,
         claim: None,
     };
-    let ended = children.run(usize::MAX, &order).ok()?;
+    let ended = children.run(usize::MAX, &spec).ok()?;
     if ended.code != 0 {
         return None;
     }

@@ -93,7 +93,7 @@ pub fn run_watched(
         environment.retain(|(n, _)| !extra.iter().any(|(e, _)| e == n));
         environment.extend(extra.iter().cloned());
     }
-    let order = process::Order {
+    let spec = process::ProcessSpec {
         program: &program.path,
         name: &program.called,
         args: &args,
@@ -103,7 +103,7 @@ pub fn run_watched(
         claim: wait.pass.as_mut().map(|pass| &*pass.claim()),
     };
     let began = SystemTime::now();
-    let ended = run.options.children.run(index, &order)?;
+    let ended = run.options.children.run(index, &spec)?;
     let seen = if watching.is_some() {
         let mut seen = read_log(run, &log, (index, step), &program.path, began);
         if directory != run.options.directory {

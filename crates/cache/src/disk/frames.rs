@@ -66,7 +66,7 @@ pub(super) fn pack(bytes: &[u8]) -> Option<Vec<u8>> {
 }
 
 /// The place of one frame, and the place for its content.
-struct Place<'a> {
+struct FramePlace<'a> {
     frame: &'a [u8],
     into: &'a mut [u8],
 }
@@ -84,7 +84,7 @@ pub(super) fn unpack(packed: &[u8], size: usize) -> Option<Vec<u8>> {
         let (frame, after) = rest.split_at_checked(length)?;
         let content = usize::try_from(get_frame_content_size(frame).ok()??).ok()?;
         let (into, left) = room.split_at_mut_checked(content)?;
-        places.push(Place { frame, into });
+        places.push(FramePlace { frame, into });
         (rest, room) = (after, left);
     }
     if !room.is_empty() || !unpack_all(places) {
@@ -93,7 +93,7 @@ pub(super) fn unpack(packed: &[u8], size: usize) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-fn unpack_all(places: Vec<Place<'_>>) -> bool {
+fn unpack_all(places: Vec<FramePlace<'_>>) -> bool {
     let threads = match places.len() {
         0 | 1 => 1,
         frames => std::thread::available_parallelism()
@@ -111,7 +111,7 @@ fn unpack_all(places: Vec<Place<'_>>) -> bool {
         loop {
             // No code panics while it holds the lock.
             let next = queue.lock().ok().and_then(|mut queue| queue.pop());
-            let Some(Place { frame, into }) = next else {
+            let Some(FramePlace { frame, into }) = next else {
                 return;
             };
             let unpacked = decompressor.decompress_to_buffer(frame, into);

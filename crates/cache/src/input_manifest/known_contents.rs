@@ -55,19 +55,19 @@ pub(super) fn hash_all(
 /// The known contents of the files that a run read.
 struct KnownContents<'a> {
     contents: &'a dyn ContentHashes,
-    places: BTreeMap<&'a [u8], Place>,
+    places: BTreeMap<&'a [u8], PlaceContents>,
     trust: Trust,
 }
 
 /// The files of one place.
 #[derive(Default)]
-struct Place {
+struct PlaceContents {
     noted: HashMap<Signature, [u8; 32]>,
     used: BTreeSet<(u64, u64)>,
     new: Vec<(Signature, [u8; 32])>,
 }
 
-impl Place {
+impl PlaceContents {
     /// The stored BLAKE3 of a file, for a test that leaves out the comparison of times.
     fn content_at_any_time(&self, now: &Signature) -> Option<[u8; 32]> {
         let is_it =
@@ -87,9 +87,9 @@ impl<'a> KnownContents<'a> {
             *counts.entry(place).or_default() += 1;
         }
         let large = counts.into_iter().filter(|(_, n)| *n >= WORTH_A_NOTE);
-        let note = |place| Place {
+        let note = |place| PlaceContents {
             noted: decode(&contents.recall_place(place)),
-            ..Place::default()
+            ..PlaceContents::default()
         };
         Self {
             contents,

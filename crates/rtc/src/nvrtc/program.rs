@@ -54,7 +54,7 @@ pub(super) fn compile(functions: &Functions, job: &Job<'_>) -> Result<Made, Faul
         let code = unsafe { (functions.add_name)(program.handle, expression.as_ptr()) };
         functions.check("nvrtcAddNameExpression", code)?;
     }
-    let asked = job.stop.map(|stop| Asked {
+    let asked = job.stop.map(|stop| CancelQuestion {
         stop,
         said_yes: AtomicBool::new(false),
     });
@@ -100,15 +100,15 @@ pub(super) fn compile(functions: &Functions, job: &Job<'_>) -> Result<Made, Faul
     })
 }
 
-struct Asked<'a> {
+struct CancelQuestion<'a> {
     stop: &'a (dyn Fn() -> bool + Sync),
     said_yes: AtomicBool,
 }
 
 /// NVRTC's callback. After it has returned 1 once it always does, as nvrtc.h requires.
 unsafe extern "C" fn ask(payload: *mut c_void, _reserved: *mut c_void) -> c_int {
-    // SAFETY: `compile` gives an `Asked` that lives until the compilation has returned, and it is shared only.
-    let asked = unsafe { &*payload.cast::<Asked<'_>>() };
+    // SAFETY: `compile` gives a `CancelQuestion` that lives until the compilation has returned, and it is shared only.
+    let asked = unsafe { &*payload.cast::<CancelQuestion<'_>>() };
     let yes = asked.said_yes.load(Ordering::Relaxed) || (asked.stop)();
     if yes {
         asked.said_yes.store(true, Ordering::Relaxed);

@@ -165,7 +165,7 @@ impl DryRun<'_> {
             .children
             .waiting(DRY_RUN_TASK, |cancel| admission.enter(&entry, cancel))
             .map_err(|e| cannot_start(e.to_string()))?;
-        let order = process::Order {
+        let spec = process::ProcessSpec {
             program: &request.nvcc,
             name: &request.nvcc.to_string_lossy(),
             args: &self.args(),
@@ -175,7 +175,7 @@ impl DryRun<'_> {
             claim: Some(pass.claim()),
         };
         let (clock, began) = (Instant::now(), SystemTime::now());
-        let output = self.children.run(DRY_RUN_TASK, &order).map_err(|error| {
+        let output = self.children.run(DRY_RUN_TASK, &spec).map_err(|error| {
             let why = error.to_string();
             match why {
                 why if why.contains(process::HUNG) => hung_step(why),

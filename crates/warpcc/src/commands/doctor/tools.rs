@@ -9,7 +9,7 @@ use std::thread;
 use std::time::Duration;
 
 use warpcc_engine::Children;
-use warpcc_engine::process::{Ended, Hung, Order};
+use warpcc_engine::process::{Ended, Hung, ProcessSpec};
 use warpcc_engine::search_path::find_program;
 use warpcc_plan::{Program, TaskGraph, Transcript};
 use warpcc_report::doctor::Finding;
@@ -158,7 +158,7 @@ fn run(
     let children = Children::default();
     children.limit_idle_time(Some(STILL));
     let args: Vec<OsString> = args.iter().map(OsString::from).collect();
-    let order = Order {
+    let spec = ProcessSpec {
         program,
         name: &program.to_string_lossy(),
         args: &args,
@@ -177,7 +177,7 @@ fn run(
         };
         // If the thread cannot be started, only a program without progress is ended.
         drop(thread::Builder::new().spawn_scoped(scope, guard));
-        let ended = children.run(0, &order);
+        let ended = children.run(0, &spec);
         drop(over);
         ended
     });
