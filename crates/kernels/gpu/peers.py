@@ -151,9 +151,9 @@ def matrices(dtype):
         lambda: torch.add(left, right, out=out),
     )
     note("copy of a matrix", dtype, 2 * moved, {"copy": lambda: out.copy_(x)})
-    turned = x.T
-    pair("turned", dtype, 2 * moved, lambda: rtc.unary("identity", turned, out, cache=CACHE), lambda: out.copy_(turned), out)
-    pair("matrix + turned", dtype, 3 * moved, *add(y, turned), out)
+    transposed = x.T
+    pair("transposed", dtype, 2 * moved, lambda: rtc.unary("identity", transposed, out, cache=CACHE), lambda: out.copy_(transposed), out)
+    pair("matrix + transposed", dtype, 3 * moved, *add(y, transposed), out)
     pair("matrix + row", dtype, 2 * moved, *add(x, y[0]), out)
     pair("matrix + column", dtype, 2 * moved, *add(x, y[0][:, None]), out)
     for off, width in ((1, side - 2), (4, side - 4)):

@@ -87,8 +87,8 @@ def results(cache, quick):
             rtc.fused("relu(a * x + b)", a=2.5, x=x, b=y, out=out, add=True, cache=cache)
             close(f"fused, added {dtype} {shape}", out, 2 * wanted, 8 * tolerance)
             if len(shape) > 1 and x.numel():
-                turned = x.transpose(0, 1)
-                close(f"turned {dtype} {shape}", rtc.unary("exp", turned, cache=cache), turned.double().exp(), tolerance)
+                transposed = x.transpose(0, 1)
+                close(f"transposed {dtype} {shape}", rtc.unary("exp", transposed, cache=cache), transposed.double().exp(), tolerance)
                 stepped = x[..., 1::2]
                 close(f"stepped {dtype} {shape}", rtc.unary("exp", stepped, cache=cache), stepped.double().exp(), tolerance)
                 for axis in (0, -1, None):

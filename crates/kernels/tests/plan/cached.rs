@@ -29,7 +29,7 @@ proptest! {
         ]),
         add: bool,
     ) {
-        // Rows one after another, turned, every second, or one element for all.
+        // Rows one after another, transposed, every second, or one element for all.
         let made = |(dtype, steps): &(prop::sample::Index, usize), base: u64, place: u64| {
             let dtype = *dtype.get(&DType::ALL);
             let rows = shape.iter().rev().scan(1i64, |step, size| {
