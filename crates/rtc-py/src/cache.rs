@@ -9,13 +9,14 @@ use pyo3::types::PyDict;
 use warpcc_kernels::Launcher;
 use warpcc_remote::SharedCache;
 use warpcc_rtc::{
-    CacheSettings, CallLimits, CompileRequest, Compiler, Environment, Error, Image as Compiled,
-    Kernel, KernelCache as Cache, LinkRequest, Linker, Piece, RealArch, Target, Tier, Upstream,
+    CacheSettings, CallLimits, CompileRequest, Compiler, Error, Image as Compiled, Kernel,
+    KernelCache as Cache, LinkRequest, Piece, RealArch, Target,
 };
 
 use crate::arguments::{bytes_of, capability, deadline, piece, real, seconds, target, texts};
 use crate::function::{Function, Loaded};
 use crate::image::Image;
+use crate::open::{Keywords, Opened, upstream};
 use crate::{driver, errors, gpu, interrupt};
 
 /// Compiled kernels in memory, in folders and in shared caches. Any thread may use it.
@@ -27,7 +28,7 @@ pub struct KernelCache {
     settings: CacheSettings,
     shared: Option<SharedCache>,
     /// Remarks about the shared cache: odd settings, and why something is not uploaded.
-    odd: Mutex<Vec<String>>,
+    remarks: Mutex<Vec<String>>,
     launchers: Mutex<HashMap<usize, Arc<Launcher>>>,
     /// By the address of the loaded kernel, which each holds.
     functions: Mutex<HashMap<usize, Arc<Loaded>>>,
@@ -61,68 +62,36 @@ impl KernelCache {
         common.include_folders = include;
         common.headers = texts("headers", headers)?;
         common.preamble = texts("preamble", preamble)?;
-        let relative = folders
-            .iter()
-            .flatten()
-            .find(|folder| !folder.is_absolute());
-        if let Some(relative) = relative {
+        let keywords = Keywords {
+            folders,
+            max_size,
+            memory,
+            remote,
+            nvrtc,
+            nvjitlink,
+            packs: packs.unwrap_or_default(),
+        };
+        if let Some(relative) = keywords.relative_folder() {
             let text = format!("folders: {} is not an absolute path", relative.display());
             return Err(errors::argument(py, text));
         }
-        py.detach(|| {
-            let mut environment = Environment::of_process();
-            if let Some(remote) = remote {
-                environment = environment.with("WARPCC_REMOTE", remote);
-            }
-            let compiler = Compiler::find_with(nvrtc.as_deref(), &environment)?;
-            let mut settings = CacheSettings::from_environment(&environment);
-            if let Some(folders) = folders {
-                let usual = CacheSettings::in_folder(&PathBuf::from("/")).tiers[0].max_size;
-                let tier = |path| Tier {
-                    path,
-                    max_size: usual,
-                    readonly: false,
-                };
-                settings.tiers = folders.into_iter().map(tier).collect();
-                settings.remarks.clear();
-            }
-            if let Some(max_size) = max_size {
-                settings
-                    .tiers
-                    .iter_mut()
-                    .for_each(|tier| tier.max_size = max_size);
-            }
-            settings.packs.extend(packs.into_iter().flatten());
-            if let Some(memory) = memory {
-                settings.memory = memory;
-            }
-            let get = |name: &str| environment.get(name).map(ToOwned::to_owned);
-            let shared = SharedCache::configured(&get, || settings.open_first_written());
-            let (shared, odd) = match shared {
-                Ok(shared) => (shared, Vec::new()),
-                Err(why) => (None, vec![format!("the shared cache: {why}")]),
-            };
-            let mut cache = Cache::with(
-                compiler.clone(),
-                settings.clone(),
-                upstream(shared.as_ref()),
-            );
-            cache = cache.compiled_with(common);
-            if nvjitlink.is_some() {
-                let linker = Linker::find_with(nvjitlink.as_deref(), None, &environment)?;
-                cache = cache.linked_with(linker);
-            }
-            Ok(Self {
-                cache,
-                compiler,
-                settings,
-                shared,
-                odd: Mutex::new(odd),
-                launchers: Mutex::default(),
-                functions: Mutex::default(),
-            })
+        let opened = py.detach(|| keywords.open(common));
+        let Opened {
+            cache,
+            compiler,
+            settings,
+            shared,
+            remarks,
+        } = opened.map_err(|error| errors::to_python(py, &error))?;
+        Ok(Self {
+            cache,
+            compiler,
+            settings,
+            shared,
+            remarks: Mutex::new(remarks),
+            launchers: Mutex::default(),
+            functions: Mutex::default(),
         })
-        .map_err(|error: Error| errors::to_python(py, &error))
     }
 
     /// Compiles `source`, or finds what it compiles to.
@@ -274,7 +243,7 @@ impl KernelCache {
     /// What went wrong so far without being an error, and what is odd about the settings.
     #[getter]
     fn remarks(&self) -> Vec<String> {
-        let mut all = lock(&self.odd).clone();
+        let mut all = lock(&self.remarks).clone();
         all.extend(self.cache.remarks());
         for launcher in lock(&self.launchers).values() {
             all.extend(launcher.cache().remarks());
@@ -320,7 +289,7 @@ impl KernelCache {
 
     /// Adds a remark to those that `remarks` lists.
     fn _remark(&self, remark: String) {
-        lock(&self.odd).push(remark);
+        lock(&self.remarks).push(remark);
     }
 
     /// Waits until nothing waits to be uploaded; True if that is so.
@@ -332,7 +301,7 @@ impl KernelCache {
         };
         let (unfinished, waits) =
             interrupt::run_beside(py, move || (shared.flush(limit), shared.waits()))?;
-        lock(&self.odd).extend(unfinished);
+        lock(&self.remarks).extend(unfinished);
         Ok(!waits)
     }
 
@@ -385,10 +354,6 @@ impl KernelCache {
             .target_for(capability)
             .map_err(|error| errors::to_python(py, &error))
     }
-}
-
-fn upstream(shared: Option<&SharedCache>) -> Option<Arc<dyn Upstream>> {
-    shared.map(|shared| Arc::new(shared.clone()) as Arc<dyn Upstream>)
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -16,6 +16,7 @@ mod image;
 mod inputs;
 mod interrupt;
 mod many;
+mod open;
 mod ops;
 mod parameter;
 mod products;
