@@ -1,7 +1,11 @@
-//! Checks that everything that pages name exists: pages, headings, files, variables, commands and options.
+//! Checks that everything that pages name exists: pages, headings, files, variables, commands, options, tasks, and names of a
+//! program's parts.
 //!
 //! Knows no page by name but docs/README.md, which leads to all others, docs/cli.md, which the
 //! program wrote, and docs/configuration.md, which has every variable.
+
+mod identifiers;
+mod tasks;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,6 +13,9 @@ use super::commands::Commands;
 use super::complaint::Complaint;
 use super::markdown::Page;
 use super::rules;
+
+use identifiers::Words;
+use tasks::Tasks;
 
 const MAP: &str = "docs/README.md";
 const COMMANDS: &str = "docs/cli.md";
@@ -27,6 +34,8 @@ pub struct Repository<'a> {
     /// Names with our prefix anywhere but in pages.
     names: BTreeSet<&'a str>,
     commands: Commands,
+    words: Words<'a>,
+    tasks: Tasks<'a>,
 }
 
 impl<'a> Repository<'a> {
@@ -49,6 +58,8 @@ impl<'a> Repository<'a> {
             pages: pages.collect(),
             names: names.collect(),
             commands: commands.unwrap_or_default(),
+            words: Words::of(files),
+            tasks: Tasks::of(files),
         }
     }
 
@@ -74,6 +85,14 @@ impl<'a> Repository<'a> {
             for command in page.shell.iter().chain(&page.code) {
                 for message in self.commands.complaints(&command.what) {
                     say(command.line, message);
+                }
+                for message in self.tasks.complaints(&command.what) {
+                    say(command.line, message);
+                }
+            }
+            if !identifiers::is_exempt(path) {
+                for (line, message) in self.words.complaints(page) {
+                    say(line, message);
                 }
             }
             let text = self.files.get(*path).map_or("", String::as_str);

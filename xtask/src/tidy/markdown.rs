@@ -18,6 +18,8 @@ pub struct Page {
     pub code: Vec<At<String>>,
     /// Lines for a shell: all lines of `sh` blocks, and in `console` blocks those after `$ `.
     pub shell: Vec<At<String>>,
+    /// Keys in `toml` blocks that have `_` in their names.
+    pub keys: Vec<At<String>>,
 }
 
 impl Page {
@@ -37,6 +39,7 @@ impl Page {
             match fence.as_deref() {
                 None => page.text_line(line_number, line),
                 Some("sh") => page.shell_line(line_number, line, &mut continued),
+                Some("toml") => page.settings_line(line_number, line),
                 Some("console") => {
                     if let Some(typed) = line.strip_prefix("$ ") {
                         page.shell_line(line_number, typed, &mut continued);
@@ -74,6 +77,23 @@ impl Page {
             let what = target.trim_matches(['<', '>']).to_owned();
             self.links.push(At { line, what });
         }
+    }
+
+    /// `max_size = "5G"`, `{ url = "…", read_only = true }`.
+    fn settings_line(&mut self, line: usize, text: &str) {
+        let before_values = text.split('#').next().unwrap_or_default().split(" = ");
+        let names = before_values.filter_map(|part| {
+            part.rsplit(|c: char| !(c.is_ascii_lowercase() || c == '_'))
+                .next()
+        });
+        let mut names: Vec<&str> = names.collect();
+        // After the last `=` is a value.
+        names.pop();
+        let of_two_words = names.into_iter().filter(|name| name.contains('_'));
+        self.keys.extend(of_two_words.map(|name| At {
+            line,
+            what: name.to_owned(),
+        }));
     }
 
     /// A backslash at the end of a line makes one command of two lines.
