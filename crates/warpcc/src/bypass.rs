@@ -18,6 +18,9 @@ const CHEAP_CALLS: [&str; 7] = [
     "-E",
 ];
 
+/// nvcc fails because of such an input. The call is counted as failed, because warpcc is not the reason.
+pub const MISSING_INPUT: &str = "an input does not exist";
+
 /// Why a call bypasses the cache.
 pub enum Bypass {
     /// The call has nothing to cache.
@@ -35,8 +38,8 @@ impl Bypass {
                 recorder.passed();
                 (!CHEAP_CALLS.contains(reason)).then_some(*reason)
             }
-            Self::Unsupported(why) if why.reason == build::REFUSED => {
-                log.line(|| why.reason.to_owned());
+            Self::Unsupported(why) if [build::REFUSED, MISSING_INPUT].contains(&why.reason) => {
+                log.line(|| why.to_string());
                 recorder.refused();
                 None
             }

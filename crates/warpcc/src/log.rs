@@ -1,7 +1,8 @@
 //! The log of `WARPCC_LOG`: one line per decision, and nothing without that setting.
 
-use std::fs::OpenOptions;
-use std::io::Write;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
+use std::path::Path;
 
 use crate::config::LogTarget;
 
@@ -20,6 +21,20 @@ impl Log {
         self.0.is_some()
     }
 
+    /// Opens the log's file, if it has one: a log that cannot be written is not noticed otherwise.
+    ///
+    /// # Errors
+    /// The file cannot be opened. The message names it.
+    pub fn try_to_open(&self) -> Result<(), String> {
+        match &self.0 {
+            Some(LogTarget::File(path)) => match open(path) {
+                Ok(_) => Ok(()),
+                Err(error) => Err(format!("{}: {error}", path.display())),
+            },
+            _ => Ok(()),
+        }
+    }
+
     /// Writes one line. `text` is called only if the log is on.
     pub fn line(&self, text: impl FnOnce() -> String) {
         let Some(target) = &self.0 else { return };
@@ -30,11 +45,14 @@ impl Log {
             LogTarget::Stderr => _ = std::io::stderr().write_all(line.as_bytes()),
             LogTarget::File(path) => {
                 // One write with O_APPEND: lines of many processes do not mix.
-                let file = OpenOptions::new().create(true).append(true).open(path);
-                _ = file.and_then(|mut file| file.write_all(line.as_bytes()));
+                _ = open(path).and_then(|mut file| file.write_all(line.as_bytes()));
             }
         }
     }
+}
+
+fn open(path: &Path) -> io::Result<File> {
+    OpenOptions::new().create(true).append(true).open(path)
 }
 
 /// Warns the user of a problem that does not stop the build.

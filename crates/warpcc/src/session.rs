@@ -3,9 +3,9 @@
 //! The launcher, `warpcc run` and `warpcc explain` all use this. They differ in their [`CallOptions`] and their listeners.
 
 mod call;
-mod irregular_input;
 mod lookup;
 mod options;
+mod unusable_input;
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -19,11 +19,11 @@ use warpcc_plan::Unsupported;
 use warpcc_remote_client::{RemoteProgram, SharedCaches};
 
 pub use self::call::Call;
-use self::irregular_input::irregular_input;
 use self::lookup::{AfterWait, CallLookup};
 pub use self::options::CallOptions;
+use self::unusable_input::{irregular_input, missing_input};
 use crate::build::{self, BuildOptions, Built};
-use crate::bypass::Bypass;
+use crate::bypass::{Bypass, MISSING_INPUT};
 use crate::cluster::{Cluster, ClusterAddress};
 use crate::direct::DirectLookup;
 use crate::log::Log;
@@ -77,6 +77,9 @@ impl<'a> Session<'a> {
         )?;
         if let Some(reason) = request.invocation.plain {
             return Err(Bypass::Plain(reason));
+        }
+        if let Some(input) = missing_input(&request) {
+            return Err(Unsupported::new(MISSING_INPUT, input).into());
         }
         if let Some(input) = irregular_input(&request, args) {
             return Err(Unsupported::new("an input is not a regular file", input).into());

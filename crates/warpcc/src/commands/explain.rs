@@ -19,7 +19,7 @@ use warpcc_plan::{FileId, FileKind, TaskGraph};
 
 use super::build_timeline::timeline_of;
 use super::graph;
-use super::nvcc::{find_nvcc, split_compiler};
+use super::nvcc::{find_nvcc, refuse_other_programs, split_compiler};
 use super::output::{self, write_file};
 use crate::build::{self, BuildListener};
 use crate::bypass::Bypass;
@@ -76,6 +76,7 @@ pub struct ExplainArgs {
 /// No nvcc, a command with nothing to explain, a plan that is not understood, a page that cannot be
 /// written.
 pub fn run(args: &ExplainArgs, config: &Config, context: ProcessContext) -> anyhow::Result<i32> {
+    refuse_other_programs(&args.args, &context)?;
     let (named, rest) = split_compiler(&args.args);
     let nvcc = find_nvcc(args.nvcc.as_deref().or(named), config, &context)?;
     let call_id = CallId::find(config);

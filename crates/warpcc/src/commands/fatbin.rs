@@ -73,6 +73,11 @@ fn list_files(args: &ListArgs) -> anyhow::Result<i32> {
     };
     let limits = ReadLimits::default();
     let (listed, errors) = each(&args.files, |binary| list(binary, depth, &limits));
+    if listed.is_empty() && errors.is_empty() {
+        crate::log::warn(
+            "there is no ELF or PE file, static library, fat binary or wheel in these folders",
+        );
+    }
     let rows = || listed.iter().flat_map(|(_, listing)| &listing.rows);
     output::print(|out| {
         if args.json {
@@ -162,7 +167,9 @@ fn extract(args: &ExtractArgs) -> anyhow::Result<i32> {
             }
         }
     }
-    output::print(|out| print::list::write_extracted(written, &args.output, out))?;
+    if written > 0 || opening.is_empty() && errors.is_empty() {
+        output::print(|out| print::list::write_extracted(written, &args.output, out))?;
+    }
     let trouble =
         report(&opening, problems.iter().map(|(i, p)| (i, p))) | report(&errors, [].into_iter());
     Ok(exit_code(written, trouble))

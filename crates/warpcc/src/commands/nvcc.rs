@@ -3,7 +3,7 @@
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use warpcc_engine::search_path::is_executable;
 
 use crate::config::Config;
@@ -68,6 +68,20 @@ pub fn program_that_is_no_nvcc(args: &[OsString], context: &ProcessContext) -> O
     let path = path.map(|(_, value)| value.as_os_str());
     let found = locate::compiler(first.as_os_str(), path, &context.ourselves)?;
     is_executable(&context.directory.join(&found)).then_some(found)
+}
+
+/// Fails if the command line is another program's.
+///
+/// # Errors
+/// The program's name.
+pub fn refuse_other_programs(args: &[OsString], context: &ProcessContext) -> anyhow::Result<()> {
+    match program_that_is_no_nvcc(args, context) {
+        Some(program) => bail!(
+            "{} is not nvcc: give the arguments of nvcc, with or without its name before them",
+            program.display()
+        ),
+        None => Ok(()),
+    }
 }
 
 fn names_compiler(first: &Path) -> bool {

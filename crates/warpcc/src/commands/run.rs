@@ -11,7 +11,7 @@ pub use args::{GraphFormat, RunArgs};
 
 use super::build_timeline::timeline_of;
 use super::graph;
-use super::nvcc::{find_nvcc, split_compiler};
+use super::nvcc::{find_nvcc, refuse_other_programs, split_compiler};
 use super::output::write_file;
 use super::timeline::Run;
 use crate::call_record::CallRecorder;
@@ -29,6 +29,7 @@ use crate::store::open_store;
 /// # Errors
 /// No nvcc, or a report that cannot be written.
 pub fn run(args: &RunArgs, config: &Config, context: ProcessContext) -> anyhow::Result<i32> {
+    refuse_other_programs(&args.args, &context)?;
     let (named, rest) = split_compiler(&args.args);
     let nvcc = find_nvcc(args.nvcc.as_deref().or(named), config, &context)?;
     let store = if args.no_cache {
@@ -65,9 +66,11 @@ pub fn run(args: &RunArgs, config: &Config, context: ProcessContext) -> anyhow::
     let code = match code {
         Ok(code) => code,
         Err(bypass) => {
-            crate::log::warn(&format!(
-                "no record of this call: nvcc runs alone ({bypass})"
-            ));
+            let lost = match wants_reports(args) {
+                true => ", so nothing is recorded or written about its steps",
+                false => "",
+            };
+            crate::log::warn(&format!("nvcc runs without warpcc{lost}: {bypass}"));
             bypass.count_and_make_room(&recorder, &log);
             bail!(fallback::become_compiler(&nvcc, rest, &context.ourselves));
         }

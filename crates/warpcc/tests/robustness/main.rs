@@ -34,6 +34,7 @@ mod terminal;
 mod unusable_cache;
 mod why;
 mod wrapping;
+mod wrong_use;
 
 use space::TestSpace;
 

@@ -5,6 +5,7 @@ use warpcc_report::doctor::Finding;
 use super::finding::warning;
 use super::variables::variable;
 use crate::config::{Config, Setting, unknown_variables};
+use crate::log::Log;
 use crate::process_context::ProcessContext;
 
 pub(super) fn check(config: &Config, context: &ProcessContext, findings: &mut Vec<Finding>) {
@@ -36,6 +37,13 @@ pub(super) fn check(config: &Config, context: &ProcessContext, findings: &mut Ve
                 ),
             ));
         }
+    }
+    if let Err(why) = Log::new(config.log.value.clone()).try_to_open() {
+        findings.push(warning(
+            format!("the log cannot be written ({})", config.log.source),
+            &why,
+            "name a file in a folder that exists and that you may write to",
+        ));
     }
     for unknown in unknown_variables(&context.environment) {
         findings.push(warning(

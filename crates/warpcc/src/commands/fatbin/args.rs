@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Subcommand, ValueEnum, ValueHint};
+use clap::{ArgGroup, Args, Subcommand, ValueEnum, ValueHint};
 use warpcc_fatbin::{CompressMode, DriverVersion, Gpu, Keep};
 
 use crate::config::MaxSize;
@@ -182,9 +182,10 @@ pub struct SizeArgs {
 /// `warpcc fatbin thin`.
 #[derive(Debug, Args)]
 #[command(after_help = THIN_EXAMPLES)]
+#[command(group(ArgGroup::new("change").args(["keep", "gpu", "compress"]).required(true).multiple(true)))]
 pub struct ThinArgs {
     /// Keep these images: sm_80,sm_90+ptx
-    #[arg(long, value_name = "LIST", required_unless_present_any = ["gpu", "compress"])]
+    #[arg(long, value_name = "LIST")]
     pub keep: Option<Keep>,
     /// Keep what a driver loads on these GPUs, or compiles for them: sm_90,next
     #[arg(long, value_name = "GPU", value_delimiter = ',')]

@@ -35,9 +35,12 @@ pub(super) fn size(args: &SizeArgs) -> anyhow::Result<i32> {
     }
     let sizes = sum.finish();
     let over = args.budget.filter(|budget| sizes.device_bytes > *budget);
+    // Where no file could be read, a sum of nothing would hide the reason.
+    let has_sums = read > 0 || errors.is_empty();
     output::print(|out| match args.json {
         true => print::size::write_json(&sizes, args.budget, out),
-        false => print::size::write(&sizes, args.top, args.budget, out),
+        false if has_sums => print::size::write(&sizes, args.top, args.budget, out),
+        false => Ok(()),
     })?;
     let trouble = report(&errors, problems.iter().map(|(input, p)| (input, p)));
     if let Some(budget) = over {

@@ -46,7 +46,7 @@ pub struct RunArgs {
     #[arg(long)]
     pub no_cache: bool,
     /// Run at most this many commands at once
-    #[arg(short, long, value_name = "N")]
+    #[arg(short, long, value_name = "N", value_parser = job_count)]
     pub jobs: Option<NonZeroUsize>,
     /// The nvcc to use
     #[arg(long, value_name = "PATH", value_hint = ValueHint::ExecutablePath)]
@@ -54,6 +54,11 @@ pub struct RunArgs {
     /// nvcc's arguments, with or without a compiler's name before them
     #[arg(trailing_var_arg = true, required = true, value_name = "ARGS")]
     pub args: Vec<OsString>,
+}
+
+fn job_count(text: &str) -> Result<NonZeroUsize, &'static str> {
+    let count = text.parse();
+    count.map_err(|_| "not a whole number from 1")
 }
 
 /// How a graph is written.

@@ -1,9 +1,19 @@
-//! Finds an input of a call that is not a regular file.
+//! Finds an input of a call that is missing, or not a regular file.
 
 use std::ffi::OsString;
+use std::io::ErrorKind;
 use std::os::unix::fs::FileTypeExt;
 
 use crate::request::Request;
+
+/// An input that does not exist.
+pub(super) fn missing_input(request: &Request) -> Option<&String> {
+    let mut inputs = request.invocation.inputs.iter();
+    inputs.find(|input| {
+        let found = std::fs::metadata(request.absolute(input));
+        found.is_err_and(|error| error.kind() == ErrorKind::NotFound)
+    })
+}
 
 /// An input that is not a regular file, such as `/dev/stdin`, or a pipe in an option, such as the shell's `-include <(…)`.
 /// Such a file can be read only once, and which step reads it depends on the order of the steps.
