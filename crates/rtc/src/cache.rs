@@ -9,12 +9,13 @@ pub use many::{ManyOptions, Progress};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
+use std::time::Instant;
 
 use warpcc_cache::{InputManifest, Key, Upstream};
 
 use crate::call_limits::CallLimits;
 use crate::compiler::{Compiled, Compiler};
-use crate::counts::{Counters, Counts};
+use crate::counts::Counts;
 use crate::environment::Environment;
 use crate::error::Error;
 use crate::kernel::Loaded;
@@ -29,6 +30,7 @@ use crate::settings::CacheSettings;
 use crate::single_flight::Flights;
 use crate::target::{RealArch, Target};
 use crate::tiers::{Found, Tiers};
+use crate::usage::UsageCounter;
 use crate::workers::Place;
 
 /// What a compilation waits for before it begins.
@@ -69,7 +71,7 @@ pub struct KernelCache {
     linked: RwLock<Memory<Key>>,
     flights: Flights<Key, (Arc<Compiled>, Found)>,
     builds: [OnceLock<Option<Vec<[u8; 32]>>>; 2],
-    counts: Counters,
+    usage: UsageCounter,
     /// A remark about processes that compile.
     about_workers: Mutex<Option<String>>,
     pub(crate) functions: RwLock<HashMap<u64, Vec<Loaded>>>,
@@ -108,12 +110,12 @@ impl KernelCache {
             environment,
             memory: RwLock::new(Memory::new(settings.memory)),
             linked: RwLock::new(Memory::new(settings.memory)),
+            usage: UsageCounter::new(&settings),
             settings,
             common: CompileRequest::new("", "", Target::Cubin(RealArch::new(0))),
             tiers,
             flights: Flights::new(),
             builds: Default::default(),
-            counts: Counters::default(),
             about_workers: Mutex::default(),
             functions: RwLock::default(),
         }
@@ -182,7 +184,7 @@ impl KernelCache {
 
     /// How often images were found, and where.
     pub fn counts(&self) -> Counts {
-        self.counts.read()
+        self.usage.counts()
     }
 
     /// The best target for a GPU of compute capability `device` (ten times major plus minor), by the settings: PTX with
@@ -265,7 +267,7 @@ impl KernelCache {
             false => PathBuf::new(),
         };
         if let Some((compiled, key)) = self.remembered(request, &directory) {
-            self.counts.count(Found::Memory);
+            self.usage.count(Found::Memory);
             return Ok(Image {
                 compiled,
                 key,
@@ -332,7 +334,10 @@ impl KernelCache {
         let key = keys::of_link(linker, builds, request);
         let make = || {
             limits.check(&request.name)?;
-            let linked = linker.link(request)?;
+            let start = Instant::now();
+            let linked = linker.link(request);
+            self.usage.spent(start.elapsed());
+            let linked = linked?;
             let compiled = Compiled {
                 target: Target::Cubin(request.target),
                 image: linked.image,

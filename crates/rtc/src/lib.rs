@@ -51,6 +51,7 @@ mod settings;
 mod single_flight;
 mod target;
 mod tiers;
+mod usage;
 mod version;
 mod workers;
 
@@ -75,6 +76,7 @@ pub use product::Product;
 pub use request::{CompileRequest, PrecompiledHeaders, Text};
 pub use settings::{CacheSettings, Tier};
 pub use tiers::Found;
+pub use usage::Usage;
 pub use version::Version;
 pub use warpcc_budget::BoardPlace;
 pub use warpcc_cache::{Key, Upstream};

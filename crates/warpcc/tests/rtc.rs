@@ -74,6 +74,37 @@ fn a_kernel_becomes_a_file() {
 }
 
 #[test]
+fn stats_counts_what_programs_found_and_compiled() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let source = "__global__ void k() {}\n";
+    std::fs::write(folder.path().join("k.cu"), source).expect("written");
+    let stats = |words: &[&str]| {
+        let mut all = vec!["stats"];
+        all.extend(words);
+        let done = Command::new(env!("CARGO_BIN_EXE_warpcc"))
+            .env_clear()
+            .env("WARPCC_DIR", folder.path().join("builds"))
+            .env("WARPCC_RTC_CACHE", folder.path().join("cache"))
+            .args(all)
+            .output()
+            .expect("it starts");
+        assert!(done.status.success(), "{}", text(&done.stderr));
+        text(&done.stdout)
+    };
+    assert!(!stats(&[]).contains("run time"));
+    for _ in 0..3 {
+        let words = ["rtc", "compile", "k.cu", "--name", "k", "--arch", "sm_90"];
+        let done = warpcc(folder.path(), &words);
+        assert!(done.status.success(), "{}", text(&done.stderr));
+    }
+    let told = stats(&["--zero"]);
+    let expected = "Kernels at run time: 2 found on disk, 0 in shared caches, 1 compiled (";
+    assert!(told.contains(expected), "{told}");
+    assert!(!told.contains("compiled (0 s)"), "{told}");
+    assert!(!stats(&[]).contains("run time"), "they are reset");
+}
+
+#[test]
 fn failures_have_exit_codes() {
     let folder = tempfile::tempdir().expect("a folder");
     std::fs::write(

@@ -32,7 +32,7 @@ impl KernelCache {
             Maker::Us => found,
             Maker::Another => Found::Memory,
         };
-        self.counts.count(found);
+        self.usage.count(found);
         Ok(Image {
             compiled,
             key: Some(*key),
@@ -83,17 +83,18 @@ impl KernelCache {
             };
             place.run(directory.as_deref(), texts, limits)
         };
-        self.compiler
-            .compile_in(request, limits, elsewhere)
-            .map_err(|error| match error {
-                Error::Compile(mut failure) => {
-                    let key = key.copied().unwrap_or_else(keys::unknown);
-                    let folder = self.tiers.failure_folder();
-                    failure.saved = failure_dump::save(&folder, request, &key, &failure);
-                    Error::Compile(failure)
-                }
-                other => other,
-            })
+        let start = Instant::now();
+        let compiled = self.compiler.compile_in(request, limits, elsewhere);
+        self.usage.spent(start.elapsed());
+        compiled.map_err(|error| match error {
+            Error::Compile(mut failure) => {
+                let key = key.copied().unwrap_or_else(keys::unknown);
+                let folder = self.tiers.failure_folder();
+                failure.saved = failure_dump::save(&folder, request, &key, &failure);
+                Error::Compile(failure)
+            }
+            other => other,
+        })
     }
 
     /// The BLAKE3 of a library's files; empty if one cannot be read: then the version is used.

@@ -68,7 +68,7 @@ impl KernelCache {
             self.remember_product(&key, &compiled);
             Some((compiled, found))
         })?;
-        self.counts.count(found);
+        self.usage.count(found);
         Some(Image {
             compiled,
             key: Some(key),
@@ -82,7 +82,7 @@ impl KernelCache {
             let compiled = Arc::new(Compiled::of_product(bytes, Vec::new(), String::new()));
             self.tiers.put(&key, &compiled, std::time::Duration::ZERO);
             self.remember_product(&key, &compiled);
-            self.counts.count(Found::Made);
+            self.usage.count(Found::Made);
         }
     }
 

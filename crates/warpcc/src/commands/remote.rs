@@ -142,8 +142,8 @@ fn ping_one(remote: &RemoteProgram, index: usize, layer: &Layer, stores: &[DiskS
     }
 }
 
-/// The folder of kernels compiled at run time, which has its own uploads, where there is one.
-fn kernels() -> Option<DiskStore> {
+/// The folder of kernels compiled at run time, which has its own uploads and counters, where there is one.
+pub(super) fn kernels() -> Option<DiskStore> {
     let settings = CacheSettings::from_environment(&Environment::from_variables(environment()));
     let tier = settings.tiers.iter().find(|tier| !tier.readonly)?;
     let options = Options {

@@ -7,6 +7,7 @@ mod print;
 mod projects;
 
 use clap::Args;
+use warpcc_rtc::Usage;
 
 use super::config::warn_of_unknown_variables;
 use super::output;
@@ -38,6 +39,7 @@ pub fn run(args: &StatsArgs, config: &Config) -> anyhow::Result<i32> {
     let store = need_store(config)?;
     let (cache_bytes, cache_entries) = store.estimate()?;
     let counters = store.counters();
+    let kernels = super::remote::kernels();
     let stats = Stats {
         saved: saved(&counters),
         spent: spent(&counters),
@@ -46,6 +48,7 @@ pub fn run(args: &StatsArgs, config: &Config) -> anyhow::Result<i32> {
         cache_bytes,
         cache_entries,
         other_versions: store.other_versions()?,
+        kernels: kernels.as_ref().map(Usage::of).unwrap_or_default(),
     };
     match args.github_summary {
         true => github::write(&stats)?,
@@ -57,6 +60,9 @@ pub fn run(args: &StatsArgs, config: &Config) -> anyhow::Result<i32> {
     warn_of_unknown_variables();
     if args.zero {
         store.zero_counters()?;
+        if let Some(kernels) = kernels {
+            kernels.zero_counters()?;
+        }
     }
     Ok(0)
 }

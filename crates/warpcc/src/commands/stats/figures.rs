@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use warpcc_cache::OtherVersion;
+use warpcc_rtc::Usage;
 
 use crate::commands::avoided;
 
@@ -54,6 +55,8 @@ pub struct Stats {
     pub spent: Option<Duration>,
     /// Projects, the one with most calls first.
     pub projects: Vec<Project>,
+    /// Kernels that programs compile at run time, in the folder of this environment.
+    pub kernels: Usage,
 }
 
 /// The remembered builds of one folder.

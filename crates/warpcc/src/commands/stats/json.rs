@@ -77,6 +77,12 @@ pub fn write_json(stats: &Stats, out: &mut dyn Write) -> io::Result<()> {
         "base_dir": { "would_share": stats.count(WOULD_SHARE) },
         "remote": remote,
         "executor": executor,
+        "kernels": {
+            "disk": stats.kernels.disk,
+            "shared": stats.kernels.shared,
+            "made": stats.kernels.made,
+            "made_seconds": stats.kernels.making.as_secs_f64(),
+        },
         "cache": { "bytes": stats.cache_bytes, "entries": stats.cache_entries },
         "other_versions": {
             "misses": stats.count(OTHER_VERSION),

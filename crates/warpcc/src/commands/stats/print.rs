@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use warpcc_cache::OtherVersion;
 use warpcc_path_map::BASE;
 use warpcc_report::monitor::harmless;
+use warpcc_rtc::Usage;
 
 use super::figures::{EXECUTOR, OTHER_VERSION, REMOTE, Stats, Step};
 use crate::call_record::WOULD_SHARE;
@@ -26,6 +27,7 @@ pub fn write_text(stats: &Stats, out: &mut dyn Write) -> io::Result<()> {
     );
     if total == 0 {
         writeln!(out, "Nothing compiled yet.")?;
+        write_kernels(stats, out)?;
         writeln!(
             out,
             "{cache}\n\nCompile something: warpcc nvcc -c x.cu -o x.o"
@@ -68,6 +70,7 @@ pub fn write_text(stats: &Stats, out: &mut dyn Write) -> io::Result<()> {
     write_elsewhere(stats, out)?;
     write_reasons(stats, out)?;
     write_folders(stats, out)?;
+    write_kernels(stats, out)?;
     writeln!(out, "\n{cache}")?;
     write_other_versions(stats, out)?;
     writeln!(out, "\nWhy did it miss: warpcc why")
@@ -159,6 +162,24 @@ fn write_elsewhere(stats: &Stats, out: &mut dyn Write) -> io::Result<()> {
         }
     }
     Ok(())
+}
+
+/// Writes what programs found and compiled at run time.
+fn write_kernels(stats: &Stats, out: &mut dyn Write) -> io::Result<()> {
+    let Usage {
+        disk,
+        shared,
+        made,
+        making,
+    } = stats.kernels;
+    if disk + shared + made == 0 && making.is_zero() {
+        return Ok(());
+    }
+    writeln!(
+        out,
+        "\nKernels at run time: {disk} found on disk, {shared} in shared caches, {made} compiled ({})",
+        format_seconds(making)
+    )
 }
 
 /// Writes why calls were bypassed, with advice.
@@ -272,6 +293,12 @@ mod tests {
                     saved: Duration::from_secs(direct_hits),
                 })
                 .into(),
+            kernels: Usage {
+                disk: 1234,
+                shared: 5,
+                made: 40,
+                making: Duration::from_millis(3210),
+            },
         }
     }
 
@@ -286,6 +313,12 @@ mod tests {
         assert!(text.contains("Saved 754 s of compiler time."), "{text}");
         assert!(!text.contains("avoided"), "{text}");
         insta::assert_snapshot!("stats_json", text_of(|out| write_json(&counted(), out)));
+        let kernels_only = Stats {
+            kernels: counted().kernels,
+            ..Stats::default()
+        };
+        let text = text_of(|out| write_text(&kernels_only, out));
+        assert!(text.contains("40 compiled (3.21 s)"), "{text}");
         let none = Stats::default();
         insta::assert_snapshot!("stats_none", text_of(|out| write_text(&none, out)));
         insta::assert_snapshot!("stats_json_none", text_of(|out| write_json(&none, out)));
