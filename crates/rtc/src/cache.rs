@@ -3,8 +3,10 @@
 mod find_or_make;
 mod many;
 mod products;
+mod why;
 
 pub use many::{ManyOptions, Progress};
+pub use why::{PartChange, Why};
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -312,6 +314,9 @@ impl KernelCache {
                 let compiled = self.compile(&request, Some(&key), limits, &mut turn)?;
                 Ok((compiled, seen.still_holds(&request)))
             })?;
+            if found == Found::Made {
+                self.note_parts(&request, &seen);
+            }
             if let Some(manifest) = &seen.manifest
                 && !seen.included.computed
             {

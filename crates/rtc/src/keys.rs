@@ -22,6 +22,18 @@ pub(crate) fn of_program(
     seen: &SeenFiles,
 ) -> Key {
     let mut hashing = Hashing::new(DOMAIN);
+    program_parts(&mut hashing, compiler, builds, request, seen);
+    hashing.finish()
+}
+
+/// Gives `hashing` all parts of a program's key.
+pub(crate) fn program_parts(
+    hashing: &mut impl KeySink,
+    compiler: &Compiler,
+    builds: &[[u8; 32]],
+    request: &CompileRequest,
+    seen: &SeenFiles,
+) {
     hashing.part("version", compiler.version().to_string().as_bytes());
     for build in builds {
         hashing.part("library", build);
@@ -57,7 +69,6 @@ pub(crate) fn of_program(
         hashing.part("file name", label.as_bytes());
         hashing.part("file", content);
     }
-    hashing.finish()
 }
 
 /// The key of a linked image.

@@ -55,7 +55,7 @@ mod usage;
 mod version;
 mod workers;
 
-pub use cache::{Image, KernelCache, ManyOptions, Progress};
+pub use cache::{Image, KernelCache, ManyOptions, PartChange, Progress, Why};
 pub use call_limits::{CallLimits, Cancel};
 pub use compiler::{Compiled, Compiler};
 pub use counts::Counts;

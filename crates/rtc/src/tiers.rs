@@ -189,6 +189,11 @@ impl Tiers {
             .map(|(_, compiled)| compiled)
     }
 
+    /// Whether a folder or a pack has an image under `key`.
+    pub(crate) fn has(&self, key: &Key) -> bool {
+        self.get_from_disk(key).is_some() || self.get_from_packs(key).is_some()
+    }
+
     /// Keeps an image everywhere.
     pub(crate) fn put(&self, key: &Key, compiled: &Compiled, took: Duration) {
         let kept = closed(compiled);
@@ -242,7 +247,7 @@ impl Tiers {
             .clone()
     }
 
-    fn first_written(&self) -> Option<&DiskStore> {
+    pub(crate) fn first_written(&self) -> Option<&DiskStore> {
         self.written().map(|(first, _)| first)
     }
 

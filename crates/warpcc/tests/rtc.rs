@@ -105,6 +105,56 @@ fn stats_counts_what_programs_found_and_compiled() {
 }
 
 #[test]
+fn why_names_what_differs_from_the_most_similar_kernel() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let at = |name: &str| folder.path().join(name);
+    let write = |name: &str, text: &str| std::fs::write(at(name), text).expect("written");
+    write("scale.cu", SCALE);
+    write("type.h", "// a type\n");
+    let options = "scale.cu --name scale<float> -I .";
+    let run = |command: &str, more: &str| {
+        let words = format!("rtc {command} {options} {more}");
+        let done = warpcc(folder.path(), &words.split(' ').collect::<Vec<_>>());
+        (done.status.code(), text(&done.stdout) + &text(&done.stderr))
+    };
+    let asked = |more: &str, code: i32, expected: &[&str]| {
+        let (exit, told) = run("why", more);
+        assert_eq!(exit, Some(code), "{told}");
+        let lines: Vec<_> = told.lines().filter(|line| line.starts_with("  ")).collect();
+        assert_eq!(lines, expected, "{told}");
+        told
+    };
+    let usual = "--arch sm_90 -D N=4";
+    assert!(asked(usual, 1, &[]).starts_with("No kernel named scale<float>"));
+    for more in [usual, "--arch sm_80 -D N=4 -D M=1"] {
+        assert_eq!(run("compile", more).0, Some(0));
+    }
+    assert!(asked(usual, 0, &[]).contains("is in the cache"));
+    // Each is compared with the one that it has most in common with.
+    asked(
+        "--arch sm_90 -D N=5",
+        1,
+        &["  option: -DN=5 now, -DN=4 before"],
+    );
+    asked("--arch sm_80 -D N=4", 1, &["  option: -DM=1 is gone"]);
+    write("type.h", "// another type\n");
+    asked(usual, 1, &["  file type.h: another content"]);
+    write("type.h", "// a type\n");
+    write("scale.cu", &SCALE.replace("*x *=", "*x +="));
+    asked(usual, 1, &["  source: first in line 2"]);
+    let (_, json) = run("why", &format!("{usual} --json"));
+    assert!(
+        json.contains("\"differs\"") && json.contains("\"line\": 2"),
+        "{json}"
+    );
+    write("scale.cu", SCALE);
+    std::fs::remove_dir_all(at("cache/kernels-v4")).expect("removed");
+    assert!(asked(usual, 1, &[]).contains("has been removed since"));
+    // Asking compiles and keeps nothing.
+    assert!(asked(usual, 1, &[]).contains("has been removed since"));
+}
+
+#[test]
 fn failures_have_exit_codes() {
     let folder = tempfile::tempdir().expect("a folder");
     std::fs::write(

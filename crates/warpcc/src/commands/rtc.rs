@@ -3,6 +3,7 @@
 mod args;
 mod images;
 mod manifest;
+mod why;
 
 use std::collections::BTreeMap;
 use std::io;
@@ -20,7 +21,7 @@ use warpcc_rtc::{
 };
 
 pub use args::RtcCommand;
-use args::{CompileArgs, WarmArgs, WithArgs};
+use args::{CompileArgs, KernelArgs, WarmArgs, WhyArgs, WithArgs};
 use manifest::Manifest;
 
 use super::output::{self, write_file};
@@ -43,6 +44,7 @@ pub fn run(command: &RtcCommand, context: &ProcessContext) -> anyhow::Result<i32
     match command {
         RtcCommand::Compile(args) => compile(args, context),
         RtcCommand::Warm(args) => warm(args, context),
+        RtcCommand::Why(args) => why(args, context),
         RtcCommand::Worker => {
             serve_compilations().map_err(anyhow::Error::msg)?;
             Ok(FINE)
@@ -170,34 +172,45 @@ fn word_of(found: Found) -> &'static str {
     }
 }
 
-fn compile(args: &CompileArgs, context: &ProcessContext) -> anyhow::Result<i32> {
-    let source = std::fs::read_to_string(&args.file)
-        .map_err(|error| anyhow::anyhow!("cannot read {}: {error}", args.file.display()))?;
-    let mut common = CompileRequest::new("", "", args.arch);
-    let defines = args.defines.iter().map(|define| format!("-D{define}"));
+/// The part of a request that [`KernelCache::compiled_with`] takes.
+fn common_of(kernel: &KernelArgs) -> CompileRequest {
+    let mut common = CompileRequest::new("", "", kernel.arch);
+    let defines = kernel.defines.iter().map(|define| format!("-D{define}"));
     common.options = defines
-        .chain(args.options.iter().cloned())
+        .chain(kernel.options.iter().cloned())
         .map(Into::into)
         .collect();
-    common.include_folders.clone_from(&args.includes);
-    let caches = Caches::open(&args.with, context, common)?;
-    let cache = &caches.kernels;
-    let [first, others @ ..] = args.names.as_slice() else {
+    common.include_folders.clone_from(&kernel.includes);
+    common
+}
+
+/// The same request as a program's for its first kernel.
+fn request_of(kernel: &KernelArgs, cache: &KernelCache) -> anyhow::Result<CompileRequest> {
+    let source = std::fs::read_to_string(&kernel.file)
+        .map_err(|error| anyhow::anyhow!("cannot read {}: {error}", kernel.file.display()))?;
+    let [first, others @ ..] = kernel.names.as_slice() else {
         anyhow::bail!("name a kernel with --name");
     };
-    // The same request as a program's for its first kernel.
-    let mut request = cache.request(&args.parameters, first, &source, args.arch);
+    let mut request = cache.request(&kernel.parameters, first, &source, kernel.arch);
     request
         .name_expressions
         .extend(others.iter().map(|name| name.as_str().into()));
-    request.file = Some(args.file.to_string_lossy().into());
+    request.file = Some(kernel.file.to_string_lossy().into());
+    Ok(request)
+}
+
+fn compile(args: &CompileArgs, context: &ProcessContext) -> anyhow::Result<i32> {
+    let kernel = &args.kernel;
+    let caches = Caches::open(&args.with, context, common_of(kernel))?;
+    let cache = &caches.kernels;
+    let request = request_of(kernel, cache)?;
     let result = cache.get(&request, &CallLimits::default());
     if let Err(error) = &result
         && error.kind() != ErrorKind::Compile
     {
         return Err(error.clone().into());
     }
-    let row = Row::new(first, args.arch.to_string(), &result);
+    let row = Row::new(&request.name, kernel.arch.to_string(), &result);
     let image = match result {
         Ok(image) => image,
         Err(error) => {
@@ -206,12 +219,12 @@ fn compile(args: &CompileArgs, context: &ProcessContext) -> anyhow::Result<i32> 
         }
     };
     let output = args.output.clone().unwrap_or_else(|| {
-        let name = args
+        let name = kernel
             .file
             .file_name()
             .map(Path::new)
             .unwrap_or(Path::new("kernel"));
-        PathBuf::from(name).with_extension(args.arch.extension())
+        PathBuf::from(name).with_extension(kernel.arch.extension())
     });
     write_file(&output, |out| out.write_all(&image.compiled.image))?;
     if !args.with.json {
@@ -239,6 +252,22 @@ fn compile(args: &CompileArgs, context: &ProcessContext) -> anyhow::Result<i32> 
         }
     })?;
     Ok(FINE)
+}
+
+fn why(args: &WhyArgs, context: &ProcessContext) -> anyhow::Result<i32> {
+    let caches = Caches::open(&args.with, context, common_of(&args.kernel))?;
+    let cache = &caches.kernels;
+    let request = request_of(&args.kernel, cache)?;
+    let form = match args.with.json {
+        true => why::Form::Json,
+        false => why::Form::Text,
+    };
+    let is_kept = why::write(cache, &request, form)?;
+    remarks(cache);
+    Ok(match is_kept {
+        true => FINE,
+        false => NOT_FINE,
+    })
 }
 
 fn warm(args: &WarmArgs, context: &ProcessContext) -> anyhow::Result<i32> {

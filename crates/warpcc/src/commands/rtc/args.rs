@@ -14,6 +14,14 @@ It prints the kernels with their names in the image, one per line. It needs no G
 
 Exit code: 0; 1 if the kernel does not compile; 2 if compiling could not be tried.";
 
+const WHY_EXAMPLES: &str = "\
+Examples:
+  warpcc rtc why scale.cu --name 'scale<float>' --arch sm_90 -I include
+
+It compiles nothing, and asks no shared cache.
+
+Exit code: 0 if the kernel is kept; 1 if not; 2 if that cannot be known.";
+
 const WARM_EXAMPLES: &str = "\
 Examples:
   warpcc rtc warm kernels.toml
@@ -34,6 +42,8 @@ pub enum RtcCommand {
     Compile(CompileArgs),
     /// Compile all kernels of a manifest, so that programs find them in the cache
     Warm(WarmArgs),
+    /// Show whether a kernel is kept, and how it differs from those of its name that were compiled lately
+    Why(WhyArgs),
     /// Compile for `warm`, which starts this command
     #[command(hide = true)]
     Worker,
@@ -43,6 +53,28 @@ pub enum RtcCommand {
 #[derive(Debug, Args)]
 #[command(after_help = COMPILE_EXAMPLES)]
 pub struct CompileArgs {
+    #[command(flatten)]
+    pub kernel: KernelArgs,
+    /// The file to write; by default FILE with the target's ending, in the working directory
+    #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub output: Option<PathBuf>,
+    #[command(flatten)]
+    pub with: WithArgs,
+}
+
+/// `warpcc rtc why`.
+#[derive(Debug, Args)]
+#[command(after_help = WHY_EXAMPLES)]
+pub struct WhyArgs {
+    #[command(flatten)]
+    pub kernel: KernelArgs,
+    #[command(flatten)]
+    pub with: WithArgs,
+}
+
+/// Options that say what to compile.
+#[derive(Debug, Args)]
+pub struct KernelArgs {
     /// The kernel's source
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub file: PathBuf,
@@ -69,11 +101,6 @@ pub struct CompileArgs {
     /// An option for NVRTC: --option=--std=c++20
     #[arg(long = "option", value_name = "OPTION", allow_hyphen_values = true)]
     pub options: Vec<String>,
-    /// The file to write; by default FILE with the target's ending, in the working directory
-    #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
-    pub output: Option<PathBuf>,
-    #[command(flatten)]
-    pub with: WithArgs,
 }
 
 /// `warpcc rtc warm`.

@@ -1,0 +1,121 @@
+//! `warpcc rtc why`: whether a kernel is kept, and how it differs from those that were compiled lately.
+
+use std::io;
+
+use serde::Serialize;
+use warpcc_report::monitor::harmless;
+use warpcc_rtc::{CompileRequest, KernelCache, PartChange, Why};
+
+use crate::commands::output;
+
+/// For whom the answer is.
+#[derive(Debug, Clone, Copy)]
+pub enum Form {
+    /// Programs.
+    Json,
+    /// People.
+    Text,
+}
+
+/// A part that differs.
+#[derive(Debug, Serialize)]
+struct Change<'w> {
+    part: &'w str,
+    old: Option<&'w str>,
+    new: Option<&'w str>,
+    line: Option<usize>,
+}
+
+/// The answer, for programs.
+#[derive(Debug, Serialize)]
+struct Answer<'w> {
+    /// `kept`, `not_kept`, `never_seen`, `removed` or `differs`.
+    result: &'static str,
+    /// Why it is never kept.
+    reason: Option<&'w str>,
+    changes: Vec<Change<'w>>,
+}
+
+/// Writes whether `request` is kept, and how it differs from others if not. Returns whether it is kept.
+///
+/// # Errors
+/// The request is wrong, or the output cannot be written.
+pub fn write(cache: &KernelCache, request: &CompileRequest, form: Form) -> anyhow::Result<bool> {
+    let why = cache.why(request)?;
+    output::print(|out| match form {
+        Form::Json => {
+            serde_json::to_writer_pretty(&mut *out, &answer(&why))?;
+            writeln!(out)
+        }
+        Form::Text => write_text(out, &request.name, &why),
+    })?;
+    Ok(why == Why::Kept)
+}
+
+fn answer(why: &Why) -> Answer<'_> {
+    let (result, reason, changes) = match why {
+        Why::Kept => ("kept", None, Vec::new()),
+        Why::NotKept(reason) => ("not_kept", Some(reason.as_str()), Vec::new()),
+        Why::NeverSeen => ("never_seen", None, Vec::new()),
+        Why::Removed => ("removed", None, Vec::new()),
+        Why::Differs(all) => ("differs", None, all.iter().map(as_change).collect()),
+    };
+    Answer {
+        result,
+        reason,
+        changes,
+    }
+}
+
+fn as_change(change: &PartChange) -> Change<'_> {
+    Change {
+        part: &change.part,
+        old: change.old.as_deref(),
+        new: change.new.as_deref(),
+        line: change.line,
+    }
+}
+
+fn write_text(out: &mut dyn io::Write, name: &str, why: &Why) -> io::Result<()> {
+    let name = harmless(name);
+    match why {
+        Why::Kept => writeln!(out, "{name} is in the cache."),
+        Why::NotKept(reason) => writeln!(out, "{name} is never kept: {}", harmless(reason)),
+        Why::NeverSeen => writeln!(
+            out,
+            "No kernel named {name} was compiled lately by a process with this folder."
+        ),
+        Why::Removed => writeln!(
+            out,
+            "{name} was compiled as it is. It was not kept, or has been removed since, for example because the folder was full."
+        ),
+        Why::Differs(changes) => {
+            writeln!(
+                out,
+                "{name} is not in the cache. It differs from the most similar one in"
+            )?;
+            changes
+                .iter()
+                .try_for_each(|change| write_change(out, change))
+        }
+    }
+}
+
+fn write_change(out: &mut dyn io::Write, change: &PartChange) -> io::Result<()> {
+    let part = harmless(&change.part);
+    match (&change.old, &change.new, change.line) {
+        (_, _, Some(line)) => writeln!(out, "  {part}: first in line {line}"),
+        (Some(old), Some(new), None) if old == new => writeln!(out, "  {part}: another content"),
+        (Some(old), Some(new), None) => {
+            writeln!(
+                out,
+                "  {part}: {} now, {} before",
+                harmless(new),
+                harmless(old)
+            )
+        }
+        (None, Some(new), None) => writeln!(out, "  {part}: {} is new", harmless(new)),
+        (Some(old), None, None) => writeln!(out, "  {part}: {} is gone", harmless(old)),
+        (None, None, None) => Ok(()),
+    }
+}
