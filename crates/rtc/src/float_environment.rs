@@ -81,7 +81,8 @@ mod registers {
         // usual ones, which are set here, or those that the caller's thread had before are set again.
         unsafe {
             asm!("ldmxcsr [{}]", in(reg) &raw const mxcsr, options(nostack, readonly, preserves_flags));
-            asm!("fldcw [{}]", in(reg) &raw const x87, options(nostack, readonly, preserves_flags));
+            // What has happened would be an exception now, if the new word asks for exceptions.
+            asm!("fnclex", "fldcw [{}]", in(reg) &raw const x87, options(nostack, readonly, preserves_flags));
         }
     }
 }
@@ -158,6 +159,41 @@ pub(crate) mod tests {
             drop(usual);
             assert!(!is_usual());
         });
+    }
+
+    /// Such as after `feenableexcept(FE_DIVBYZERO | FE_INVALID | FE_OVERFLOW)`: a signal would end this process.
+    #[test]
+    #[cfg(target_arch = "x86_64")]
+    fn a_compiler_may_divide_by_zero_where_the_program_may_not() {
+        use crate::float_environment::registers::{USUAL, read, write};
+        const DIVISION_OVERFLOW_INVALID: u16 = 0b1101;
+        let source = "__global__ void k(float* x, double* y) {\
+            x[0] = 1.0f / 0.0f; x[1] = 3e38f * 3e38f; y[0] = 0.0 / 0.0; y[1] = exp(1e9); y[2] = log(0.0); y[3] = sqrt(-1.0); }";
+        for nvrtc in warpcc_testkit::Nvrtc::all() {
+            let compiler = crate::Compiler::open(&nvrtc.folder).expect("NVRTC");
+            let target = "compute_80".parse().expect("a target");
+            let request = crate::CompileRequest::new("k", source, target);
+            std::thread::scope(|scope| {
+                let thread = scope.spawn(|| {
+                    let mut traps = USUAL;
+                    traps.control &= !u64::from(DIVISION_OVERFLOW_INVALID << 7);
+                    traps.x87 &= !DIVISION_OVERFLOW_INVALID;
+                    write(traps);
+                    let made = compiler.compile(&request, &crate::CallLimits::default());
+                    let usual = AsInANewProcess::begin();
+                    // SAFETY: it divides by zero in the x87 unit, which then has no number in its stack as before.
+                    unsafe { std::arch::asm!("fld1", "fldz", "fdivp", "fstp st(0)") };
+                    drop(usual);
+                    // SAFETY: it only waits for an exception.
+                    unsafe { std::arch::asm!("fwait") };
+                    assert_eq!(read(), traps);
+                    write(USUAL);
+                    made
+                });
+                let made = thread.join().expect("it does not panic");
+                assert!(made.is_ok(), "NVRTC {}", nvrtc.version);
+            });
+        }
     }
 
     #[test]
