@@ -2,6 +2,7 @@
 
 use std::env;
 use std::fs;
+use std::path::Path;
 use std::process::Command;
 
 fn main() {
@@ -57,7 +58,10 @@ fn checked_out_commit() -> Option<String> {
     // A packaged crate may lie inside a repository of something else.
     git(&["ls-files", "--error-unmatch", "build.rs"])?;
     let log = git(&["rev-parse", "--git-path", "logs/HEAD"])?;
-    println!("cargo:rerun-if-changed={log}");
+    // A checkout without it is not looked at again: cargo would take a missing file for a changed one.
+    if Path::new(&log).exists() {
+        println!("cargo:rerun-if-changed={log}");
+    }
     println!("cargo:rerun-if-changed=..");
     let commit = git(&["rev-parse", "--short=12", "HEAD"])?;
     let changed = git(&["status", "--porcelain", "--untracked-files=no"])?;
