@@ -221,7 +221,7 @@ pub struct PathCheck {
 
 impl PathCheck {
     /// Collects the files. `current_path` gives the current path of a file of the plan. `None` where a step is of a tool
-    /// whose use of the path is not known, or where the source's text is in no file.
+    /// whose use of the path is not known, where the source's text is in no file, or where a module id cannot be read.
     pub fn collect(graph: &TaskGraph, current_path: &dyn Fn(&PlanFile) -> PathBuf) -> Option<Self> {
         let mut path_check = Self {
             preprocessed: Vec::new(),
@@ -257,11 +257,17 @@ impl PathCheck {
                 }
             }
         }
-        let names = graph
-            .files
-            .iter()
-            .filter(|file| file.path.ends_with(".module_id"));
-        for text in names.filter_map(|file| fs::read_to_string(current_path(file)).ok()) {
+        let files = graph.files.iter();
+        for file in files.filter(|file| file.path.ends_with(".module_id")) {
+            let Ok(text) = fs::read_to_string(current_path(file)) else {
+                // cudafe++ makes one. If it hit, its id may still be in the cache, and nobody knows what to search for. cicc makes
+                // none for a device file alone.
+                let writer = file.writer.map(|at| graph.steps[at].tool);
+                if writer == Some(Tool::CudaFe) {
+                    return None;
+                }
+                continue;
+            };
             let first = text.split('_').find(|part| !part.is_empty());
             path_check.ids.extend(first.map(str::to_owned));
         }
