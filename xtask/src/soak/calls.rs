@@ -23,17 +23,29 @@ pub(super) struct Ending {
     pub(super) stderr: Vec<u8>,
 }
 
-/// Runs the lines one after the other with warpcc, each with an empty cache.
-pub(super) fn run_without_cache(space: &Space, lines: &[Vec<String>]) -> io::Result<Vec<Ending>> {
+/// Runs the lines one after the other with warpcc, each with an empty cache. Gives the ending of each, and warpcc's log.
+pub(super) fn run_without_cache(
+    space: &Space,
+    lines: &[Vec<String>],
+) -> io::Result<Vec<(Ending, String)>> {
     let mut endings = Vec::new();
     for line in lines {
         tree::remove(&space.root.join("fresh"));
         let words = words_of_warpcc(space, line);
         let run = || finish(space, start(space, &words, "fresh", "fresh")?, "fresh");
-        endings.push(meeting::during(space, run)?);
+        let ending = meeting::during(space, run)?;
+        endings.push((ending, take_log(space, "fresh")));
         clear(&space.root.join("tmp"));
     }
     Ok(endings)
+}
+
+/// The log of a run of that name, which is removed.
+fn take_log(space: &Space, name: &str) -> String {
+    let log = space.root.join(format!("{name}.log"));
+    let text = fs::read_to_string(&log).unwrap_or_default();
+    _ = fs::remove_file(log);
+    text
 }
 
 fn words_of_warpcc(space: &Space, line: &[String]) -> Vec<String> {
@@ -90,9 +102,7 @@ fn run_at_once(space: &Space, lines: &[Vec<String>]) -> io::Result<Vec<(Ending, 
     let mut ended = Vec::new();
     for (child, name) in running {
         let ending = finish(space, child, &name)?;
-        let log = space.root.join(format!("{name}.log"));
-        ended.push((ending, fs::read_to_string(&log).unwrap_or_default()));
-        _ = fs::remove_file(log);
+        ended.push((ending, take_log(space, &name)));
     }
     Ok(ended)
 }
