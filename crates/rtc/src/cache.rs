@@ -260,14 +260,7 @@ impl KernelCache {
         limits: &CallLimits,
         admit: Admit<'_>,
     ) -> Result<Image, Error> {
-        let directory = match request.knows_the_directory() {
-            true => std::path::absolute(".").map_err(|error| Error::File {
-                action: "find",
-                path: ".".into(),
-                problem: error.to_string(),
-            })?,
-            false => PathBuf::new(),
-        };
+        let directory = working_directory(request)?;
         if let Some((compiled, key)) = self.remembered(request, &directory) {
             self.usage.count(Found::Memory);
             return Ok(Image {
@@ -403,5 +396,17 @@ impl KernelCache {
             Linker::find_with(None, beside, &self.environment)
         });
         found.as_ref().map_err(Clone::clone)
+    }
+}
+
+/// The working directory, where the result of `request` depends on it; otherwise an empty path.
+fn working_directory(request: &CompileRequest) -> Result<PathBuf, Error> {
+    match request.knows_the_directory() {
+        true => std::path::absolute(".").map_err(|error| Error::File {
+            action: "find",
+            path: ".".into(),
+            problem: error.to_string(),
+        }),
+        false => Ok(PathBuf::new()),
     }
 }

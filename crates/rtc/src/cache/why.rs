@@ -3,8 +3,6 @@
 //! With each image that is made, the parts of its key are noted in the folder, by the program's name. Long texts are noted as
 //! hashes of their lines.
 
-use std::path::PathBuf;
-
 use warpcc_cache::{Explaining, Hashing, Key, KeyParts, KeySink as _};
 
 use crate::error::Error;
@@ -64,14 +62,7 @@ impl KernelCache {
     /// As [`KernelCache::get`].
     pub fn why(&self, request: &CompileRequest) -> Result<Why, Error> {
         request.check()?;
-        let directory = match request.knows_the_directory() {
-            true => std::path::absolute(".").map_err(|error| Error::File {
-                action: "find",
-                path: ".".into(),
-                problem: error.to_string(),
-            })?,
-            false => PathBuf::new(),
-        };
+        let directory = super::working_directory(request)?;
         let mut request = request.clone();
         for folder in &mut request.include_folders {
             *folder = directory.join(&*folder);

@@ -84,7 +84,7 @@ fn response_file_of_the_host_compiler_changes() {
     space.agree(line).demand_no_direct_hit();
 }
 
-/// Whoever writes into the pipe has one reader: nvcc.
+/// The writer of the pipe has one reader: nvcc.
 #[test]
 fn a_pipe_of_options_is_left_to_nvcc() {
     let space = space("options-in-a-pipe");

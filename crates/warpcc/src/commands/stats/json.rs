@@ -84,10 +84,7 @@ pub fn write_json(stats: &Stats, out: &mut dyn Write) -> io::Result<()> {
             "made_seconds": stats.kernels.making.as_secs_f64(),
         },
         "cache": { "bytes": stats.cache_bytes, "entries": stats.cache_entries },
-        "other_versions": {
-            "misses": stats.count(OTHER_VERSION),
-            "folders": other_versions,
-        },
+        "other_versions": { "misses": stats.count(OTHER_VERSION), "folders": other_versions },
     });
     serde_json::to_writer_pretty(&mut *out, &all)?;
     writeln!(out)
