@@ -103,7 +103,9 @@ fn look_up_under(
     }
     for (output, id) in &outputs {
         run.artifacts.stored(*id, output.digest, output.executable);
-        if run.graph.file(*id).kind == FileKind::Output && run.artifacts.materialise(*id).is_err() {
+        let file = run.graph.file(*id);
+        let is_read_here = file.kind == FileKind::Output || file.is_module_id();
+        if is_read_here && run.artifacts.materialise(*id).is_err() {
             return None;
         }
     }

@@ -61,7 +61,7 @@ pub fn lasting_module_id<'p>(
     step: &Step,
     written: &dyn Fn(FileId) -> Option<&'p Path>,
 ) -> Option<(FileId, String)> {
-    let is_id = |id: &FileId| run.graph.file(*id).path.ends_with(".module_id");
+    let is_id = |id: &FileId| run.graph.file(*id).is_module_id();
     let file = step.writes.iter().copied().find(is_id)?;
     let others = step.writes.iter().copied().filter(|&id| id != file);
     let known = written(file).and_then(|path| fs::read_to_string(path).ok());
@@ -76,7 +76,7 @@ pub fn lasting_module_id<'p>(
 
 /// With -optix-ir, cicc gets the name of a module id file and does not write it.
 pub fn may_be_missing(run: &RunContext<'_>, step: &Step, id: FileId) -> bool {
-    step.tool == Tool::Cicc && run.graph.file(id).path.ends_with(".module_id")
+    step.tool == Tool::Cicc && run.graph.file(id).is_module_id()
 }
 
 #[cfg(test)]

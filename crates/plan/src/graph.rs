@@ -32,13 +32,15 @@ pub struct TaskGraph {
 
 impl TaskGraph {
     /// Whether the file is needed once it is written: by the user, by a step that reads it, or by an assumption about it.
-    /// Every stub is needed: only the last architecture's is read, and the next call may have another last one.
+    /// Every stub is needed: only the last architecture's is read, and the next call may have another last one. A module id
+    /// is needed by the search for the source's folder in a result, although no step of a device-only call reads it.
     pub fn is_needed(&self, id: FileId) -> bool {
         let file = self.file(id);
         let is_read = || self.steps.iter().any(|step| step.reads.contains(&id));
         let is_assumed = || self.assumed.iter().any(|assumed| assumed.is_about(id));
         let is_stub = || file.path.ends_with(".stub.c");
-        file.kind != FileKind::Temp || is_stub() || is_read() || is_assumed()
+        let is_id = || file.is_module_id();
+        file.kind != FileKind::Temp || is_stub() || is_id() || is_read() || is_assumed()
     }
 
     /// Builds the graph of a dry run whose `--keep-dir` was `private` (absolute, ending in `/`). An empty `private` means

@@ -43,7 +43,7 @@ pub fn module_id_file(graph: &TaskGraph) -> Option<FileId> {
         .writes
         .iter()
         .copied()
-        .find(|id| graph.file(*id).path.ends_with(".module_id") && read(id))
+        .find(|id| graph.file(*id).is_module_id() && read(id))
 }
 
 /// Whether an id can be the same next time: without an external function to name it after, it contains cudafe++'s process

@@ -37,6 +37,11 @@ impl PlanFile {
     pub fn name(&self) -> &str {
         self.path.rsplit('/').next().unwrap_or(&self.path)
     }
+
+    /// Whether this is the file of a module id, the text that nvcc makes of the source's path for names in an object.
+    pub fn is_module_id(&self) -> bool {
+        self.path.ends_with(".module_id")
+    }
 }
 
 /// A tool of the CUDA toolkit or of the host.

@@ -258,10 +258,10 @@ impl PathCheck {
             }
         }
         let files = graph.files.iter();
-        for file in files.filter(|file| file.path.ends_with(".module_id")) {
+        for file in files.filter(|file| file.is_module_id()) {
             let Ok(text) = fs::read_to_string(current_path(file)) else {
-                // cudafe++ makes one. If it hit, its id may still be in the cache, and nobody knows what to search for. cicc makes
-                // none for a device file alone.
+                // A hit writes its id to disk too. cudafe++ always makes one, so here nobody knows what to search for. The
+                // cicc of real toolkits makes none for a device file alone.
                 let writer = file.writer.map(|at| graph.steps[at].tool);
                 if writer == Some(Tool::CudaFe) {
                     return None;

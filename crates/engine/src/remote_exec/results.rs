@@ -55,7 +55,7 @@ pub fn take_in(
         let file = run.graph.file(id);
         let Some(from) = from else {
             // With -optix-ir, cicc gets the name of a module id file and does not write it.
-            if step.tool == Tool::Cicc && file.path.ends_with(".module_id") {
+            if step.tool == Tool::Cicc && file.is_module_id() {
                 continue;
             }
             return None;
@@ -73,7 +73,7 @@ pub fn take_in(
             let text = as_here(&bytes).filter(|_| is_stub)?;
             fs::write(from, text).ok()?;
         }
-        if file.path.ends_with(".module_id") && memchr::memmem::find(&bytes, NAMELESS).is_some() {
+        if file.is_module_id() && memchr::memmem::find(&bytes, NAMELESS).is_some() {
             return None;
         }
         ready.push((id, from));
