@@ -26,6 +26,7 @@ pub mod space;
 mod surroundings;
 mod tree;
 mod workers;
+mod wrappers;
 
 use std::fs;
 

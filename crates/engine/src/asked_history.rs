@@ -12,7 +12,7 @@ use warpcc_plan::{Arg, Step, Tool};
 
 use crate::conditions::{self, Release};
 use crate::context::RunContext;
-use crate::locate::Located;
+use crate::located::Located;
 use crate::traced_inputs::Seen;
 
 /// The folder in the cache for these notes.

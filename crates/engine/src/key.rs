@@ -24,7 +24,7 @@ use warpcc_plan::{Arg, FileId, Part, Program, Step, TaskGraph, Tool};
 
 use crate::any_lines;
 use crate::context::RunContext;
-use crate::locate::Located;
+use crate::located::Located;
 use crate::options::RunOptions;
 use crate::prefix_map::fixed_argument;
 use crate::run_environment::directory_as_called;

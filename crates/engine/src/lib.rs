@@ -21,6 +21,7 @@ mod folder_in_result;
 pub mod key;
 mod local;
 mod locate;
+mod located;
 mod lookup;
 pub mod modes;
 mod module_id;

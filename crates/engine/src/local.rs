@@ -14,7 +14,7 @@ use crate::context::RunContext;
 use crate::event::{Finished, StepOutcome};
 use crate::folder_in_result;
 use crate::key;
-use crate::locate::Located;
+use crate::located::Located;
 use crate::module_id;
 use crate::mtimes;
 use crate::prefix_map;

@@ -1,26 +1,21 @@
 //! Finds a step's program where nvcc's shell would.
 
-use std::ffi::OsString;
 use std::io;
-use std::path::PathBuf;
 
 use warpcc_plan::{Program, Step};
 
 use crate::compiler_cache;
 use crate::context::RunContext;
-use crate::{process, search_path};
+use crate::located::Located;
+use crate::search_path;
+use crate::traced_inputs::Seen;
+use crate::watched_run;
 
-/// A program that was found, with what its key needs.
-pub struct Located {
-    /// The program's file.
-    pub path: PathBuf,
-    /// The name that the search looked for.
-    pub name: String,
-    /// Its `argv[0]`.
-    pub called: String,
-}
-
-pub fn locate(run: &RunContext<'_>, step: &Step) -> io::Result<Located> {
+/// Finds the program of the step with this index.
+///
+/// # Errors
+/// It is not there, or the compiler that knows it cannot be asked.
+pub fn locate(run: &RunContext<'_>, index: usize, step: &Step) -> io::Result<Located> {
     let path = run.options.variable("PATH");
     let find = |name: &str| {
         let directory = run.options.directory;
@@ -43,23 +38,22 @@ pub fn locate(run: &RunContext<'_>, step: &Step) -> io::Result<Located> {
             path,
             name: name.to_owned(),
             called,
+            seen: Seen::default(),
+            messages: Vec::new(),
         })
     };
     match &step.program {
         Program::Named(name) => find(name),
         Program::AskCompiler { compiler, name } => {
             let compiler = find(compiler)?;
-            let spec = process::ProcessSpec {
-                program: &compiler.path,
-                name: &compiler.called,
-                args: &[OsString::from(format!("-print-prog-name={name}"))],
-                environment: run.options.environment,
-                directory: run.options.directory,
-                terminal: None,
-                claim: None,
-            };
-            let ended = run.options.children.run(usize::MAX, &spec)?;
-            find(String::from_utf8_lossy(&ended.stdout).trim())
+            let question = format!("-print-prog-name={name}");
+            let (ended, seen) = watched_run::ask(run, index, step, &compiler, &question)?;
+            let found = find(String::from_utf8_lossy(&ended.stdout).trim())?;
+            Ok(Located {
+                seen,
+                messages: ended.stderr,
+                ..found
+            })
         }
         Program::Internal => Err(io::Error::other("not a program")),
     }

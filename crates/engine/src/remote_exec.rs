@@ -35,7 +35,7 @@ use crate::context::RunContext;
 use crate::event::{Finished, StepOutcome};
 use crate::executor::{Executor, RemoteJob};
 use crate::key::packs_directory;
-use crate::locate::Located;
+use crate::located::Located;
 use crate::module_id::MAKES_MODULE_ID;
 use crate::placement::{Placement, choose};
 use crate::relocate;

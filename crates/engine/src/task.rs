@@ -11,7 +11,8 @@ use crate::context::RunContext;
 use crate::event::{Finished, StepOutcome};
 use crate::key;
 use crate::local;
-use crate::locate::{self, Located};
+use crate::locate;
+use crate::located::Located;
 use crate::lookup;
 use crate::relocate;
 use crate::remote_exec;
@@ -78,12 +79,16 @@ fn command(
     step: &Step,
     priority_ms: u64,
 ) -> io::Result<(Finished, Seen)> {
-    let program = locate::locate(run, step)?;
+    let program = locate::locate(run, index, step)?;
     for path in &step.removes {
         (run.options.remove)(path);
     }
-    let (finished, mut seen) = find_or_make(run, index, step, &program, priority_ms)?;
+    let (mut finished, mut seen) = find_or_make(run, index, step, &program, priority_ms)?;
     any_lines::check(run, step, &finished)?;
+    finished
+        .stderr
+        .splice(0..0, program.messages.iter().copied());
+    seen.merge(&program.seen);
     // The step's key contains the program's path and content. Only the record of the call needs to know how the program was
     // found.
     unwatched_inputs::add_program(run, step, &program, &mut seen);

@@ -8,7 +8,7 @@ use warpcc_cache::{ExpectedFile, guards};
 use warpcc_plan::{FileKind, Program, Step};
 
 use crate::context::RunContext;
-use crate::locate::Located;
+use crate::located::Located;
 use crate::search_path;
 use crate::traced_inputs::Seen;
 

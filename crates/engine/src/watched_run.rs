@@ -7,12 +7,13 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
+use warpcc_budget::Claim;
 use warpcc_plan::{FileId, FileKind, Part, Step, Tool};
 use warpcc_watch::{Observed, PathText};
 
 use crate::conditions;
 use crate::context::RunContext;
-use crate::locate::Located;
+use crate::located::Located;
 use crate::own_name;
 use crate::prefix_map;
 use crate::process::{self, Ended};
@@ -36,16 +37,44 @@ pub fn run_tool(
     wait: &mut SlotWait,
 ) -> io::Result<(Ended, Seen)> {
     let (ended, mut seen) = run_watched(run, index, step, program, spliced, wait)?;
+    note_private_names(run, &ended, &mut seen);
     let messages = [&ended.stdout, &ended.stderr];
-    let is_shown = |text: &&Vec<u8>| own_name::is_shown(text, run.options.scratch);
-    if messages.iter().any(is_shown) {
-        seen.set_side_file("a message names a file of the scratch folder");
-    }
     // nvcc's plan is made with --keep, which adds --create. fatbinary warns if the user's options have it too.
     let is_private = step.tool == Tool::Fatbinary && !run.graph.private.is_empty();
     if is_private && messages.iter().any(|text| !text.is_empty()) {
         seen.set_side_file("a message of fatbinary may be about an option that nvcc would not add");
     }
+    Ok((ended, seen))
+}
+
+/// Notes whether the user would read the name of a file that nvcc has elsewhere.
+fn note_private_names(run: &RunContext<'_>, ended: &Ended, seen: &mut Seen) {
+    let messages = [&ended.stdout, &ended.stderr];
+    let is_shown = |text: &&Vec<u8>| own_name::is_shown(text, run.options.scratch);
+    if messages.iter().any(is_shown) {
+        seen.set_side_file("a message names a file of the scratch folder");
+    }
+}
+
+/// Asks a compiler the question of a step's command line, as nvcc's shell does before it starts the step.
+///
+/// # Errors
+/// The compiler cannot be started.
+pub fn ask(
+    run: &RunContext<'_>,
+    index: usize,
+    step: &Step,
+    compiler: &Located,
+    question: &str,
+) -> io::Result<(Ended, Seen)> {
+    let command = Command {
+        program: compiler,
+        args: &[OsString::from(question)],
+        directory: run.options.directory,
+        log: run.options.scratch.join(format!("watch-{index}-asked")),
+    };
+    let (ended, mut seen) = watch(run, index, step, &command, None)?;
+    note_private_names(run, &ended, &mut seen);
     Ok((ended, seen))
 }
 
@@ -82,10 +111,40 @@ pub fn run_watched(
         .into_iter()
         .chain(args)
         .collect();
-    let directory = relocate::directory(step, run.artifacts, run.options);
-    let log = run.options.scratch.join(format!("watch-{index}"));
+    let command = Command {
+        program,
+        args: &args,
+        directory: relocate::directory(step, run.artifacts, run.options),
+        log: run.options.scratch.join(format!("watch-{index}")),
+    };
+    let claim = wait.pass.as_mut().map(|pass| &*pass.claim());
+    watch(run, index, step, &command, claim)
+}
+
+/// A command of a step.
+struct Command<'a> {
+    program: &'a Located,
+    args: &'a [OsString],
+    directory: &'a Path,
+    /// Where the watch library writes.
+    log: PathBuf,
+}
+
+fn watch(
+    run: &RunContext<'_>,
+    index: usize,
+    step: &Step,
+    command: &Command<'_>,
+    claim: Option<&Claim>,
+) -> io::Result<(Ended, Seen)> {
+    let Command {
+        program,
+        directory,
+        log,
+        ..
+    } = command;
     let watching = run.options.watch.and_then(|library| {
-        warpcc_watch::environment(library, &log, run.options.variable("LD_PRELOAD")).ok()
+        warpcc_watch::environment(library, log, run.options.variable("LD_PRELOAD")).ok()
     });
     let mut environment = run.options.environment.to_vec();
     own_temporary_folder(&mut environment, &run.options.scratch.join("tmp"), index)?;
@@ -96,17 +155,17 @@ pub fn run_watched(
     let spec = process::ProcessSpec {
         program: &program.path,
         name: &program.called,
-        args: &args,
+        args: command.args,
         environment: &environment,
         directory,
         terminal: run.options.terminal,
-        claim: wait.pass.as_mut().map(|pass| &*pass.claim()),
+        claim,
     };
     let began = SystemTime::now();
     let ended = run.options.children.run(index, &spec)?;
     let seen = if watching.is_some() {
-        let mut seen = read_log(run, &log, (index, step), &program.path, began);
-        if directory != run.options.directory {
+        let mut seen = read_log(run, log, (index, step), &program.path, began);
+        if *directory != run.options.directory {
             seen = seen.inside(directory);
         }
         seen

@@ -5,6 +5,10 @@ use super::asked_lines;
 use super::history::Step;
 use super::random::Random;
 
+/// Puts the macro of a host compiler's wrapper into the device code.
+const SHOWS_WRAPPED: &str = "#define TEXT(x) #x\n#define TEXT_OF(x) TEXT(x)\n#ifdef WRAPPED\n\
+                             __device__ char wrapped[] = TEXT_OF(WRAPPED);\n#endif";
+
 /// The lines of a tiny CUDA source or header.
 pub fn lines(random: &mut Random, path: &str) -> Vec<String> {
     let number = random.below(5);
@@ -33,6 +37,9 @@ pub fn lines(random: &mut Random, path: &str) -> Vec<String> {
     all.push(format!(
         "__global__ void kernel_{stem}(int *p) {{ {body} V_a_h + V_b_h + {number}; }}"
     ));
+    if random.chance(35) {
+        all.push(SHOWS_WRAPPED.to_owned());
+    }
     match random.below(16) {
         0 => all.push("const char *file() { return __FILE__; }".to_owned()),
         1 => all.push("static int unused = 1u << 40;".to_owned()),
@@ -156,6 +163,7 @@ fn options(random: &mut Random, words: &mut Vec<String>) {
         (3, "-O0"),
         (2, "-ccbin g++"),
         (2, "-ccbin /usr/bin"),
+        (10, "-ccbin {root}/host/mpicxx"),
     ] {
         let clashes = list.starts_with("-M") && words.iter().any(|word| word.starts_with("-M"));
         if random.chance(chance) && !clashes {

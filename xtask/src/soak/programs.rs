@@ -2,9 +2,13 @@
 
 use super::history::Step;
 use super::random::Random;
+use super::wrappers;
 
-/// A host compiler's wrapper that finds the compiler behind it by PATH, by a variable or by a file.
+/// A host compiler's wrapper. Most only find the compiler behind it, by PATH, by a variable or by a file.
 pub fn wrapper(random: &mut Random, path: &str) -> Step {
+    if random.chance(40) {
+        return wrappers::wild(random, path);
+    }
     let body = match random.below(5) {
         0 => "exec g++ \"$@\"",
         1 => "exec ${SPACK_CXX:-g++} \"$@\"",

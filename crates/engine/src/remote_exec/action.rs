@@ -10,7 +10,7 @@ use super::names::{self, KEEP};
 use super::{clang, host, link};
 use crate::context::RunContext;
 use crate::key::packs_directory;
-use crate::locate::Located;
+use crate::located::Located;
 
 /// The folder of a command on the other machine, by a path that is valid on each.
 const THERE: &str = "/proc/self/cwd/";

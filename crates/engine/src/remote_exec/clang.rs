@@ -14,7 +14,7 @@ use super::builder::{ActionBuilder, Packed};
 use super::compiler::{self, MACHINE_SPECIFIC, STAYS_LOCAL, changed, words};
 use super::names::{self, KEEP};
 use crate::context::RunContext;
-use crate::locate::Located;
+use crate::located::Located;
 use crate::prefix_map::PREFIX_MAPS;
 use crate::private_folder::replace;
 

@@ -5,7 +5,7 @@ use std::path::Path;
 use warpcc_plan::{Arg, FileId, Part, Step};
 
 use crate::context::RunContext;
-use crate::locate::Located;
+use crate::located::Located;
 use crate::process::Ended;
 use crate::slot_wait::SlotWait;
 use crate::traced_inputs::Seen;

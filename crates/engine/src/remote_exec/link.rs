@@ -9,7 +9,7 @@ use warpcc_plan::Step;
 use super::builder::{ActionBuilder, Packed};
 use super::names::{self, MARK};
 use crate::context::RunContext;
-use crate::locate::Located;
+use crate::located::Located;
 
 /// Names at the top of an input tree that warpcc uses, or that a worker may cover with its own folders.
 const TAKEN: [&str; 9] = [

@@ -15,7 +15,7 @@ use crate::context::RunContext;
 use crate::event::Finished;
 use crate::executor::{Executor, RemoteJob};
 use crate::local;
-use crate::locate::Located;
+use crate::located::Located;
 use crate::slot_wait::{self, SlotWait};
 use crate::traced_inputs::Seen;
 

@@ -45,3 +45,22 @@ fn a_thin_library_of_intermediate_files_has_no_path_of_ours() {
         }
     }
 }
+
+/// nvcc's shell asks the host compiler for `ar`. What a wrapper looks at to answer counts, and the user reads what it says.
+#[test]
+fn the_answer_of_a_wrapper_counts() {
+    let space = simple("asked-for-ar");
+    space.script(
+        "g++",
+        "#!/bin/sh\ncase $1 in -print-prog-name=ar) echo asked >&2; cat name; exit;; esac\nexec g++ \"$@\"\n",
+    );
+    space.script("ar1", "#!/bin/sh\nexec ar \"$@\"\n");
+    space.script("ar2", "#!/bin/sh\nar \"$@\" && exec ar q x.a name\n");
+    space.write("name", "./ar1\n");
+    let line = "-lib case.cu -arch=sm_90 -o x.a -ccbin ./g++";
+    let built = space.agree(line);
+    built.demand_no_fallback();
+    space.again(line, &built).demand_direct_hit();
+    space.write("name", "./ar2\n");
+    space.agree(line);
+}
