@@ -3,6 +3,7 @@
 use core::ffi::{CStr, c_char, c_int, c_uint, c_void};
 
 use crate::hook;
+use crate::made;
 use crate::state::{self, LONGEST, text};
 use crate::sys::{
     self, AT_FDCWD, EACCES, EBADF, EEXIST, EFAULT, EINTR, EINVAL, EISDIR, ENAMETOOLONG, ENOENT,
@@ -216,6 +217,9 @@ pub(crate) unsafe fn opened(directory: c_int, path: Path, flags: c_int, error: c
                 seen(directory, path, b'R', error, file);
             }
             seen(directory, path, b'W', error, file);
+            if flags & O_CREAT != 0 && error == ENOENT {
+                made::not_made(directory, path);
+            }
         }
     }
 }
@@ -233,16 +237,12 @@ unsafe fn streamed(path: Path, mode: Path, error: c_int, stream: Any) {
             sys::fileno(stream)
         };
         let mode = text(mode).unwrap_or_default();
-        let update = mode.contains(&b'+');
-        match mode.first() {
-            Some(b'r') => {
-                seen(AT_FDCWD, path, b'R', error, file);
-                if update {
-                    seen(AT_FDCWD, path, b'W', error, file);
-                }
-            }
-            _ => seen(AT_FDCWD, path, b'W', error, file),
-        }
+        let flags = match mode.first() {
+            Some(b'r') if mode.contains(&b'+') => O_RDWR,
+            Some(b'r') => 0,
+            _ => O_CREAT,
+        };
+        opened(AT_FDCWD, path, flags, error, file);
     }
 }
 
@@ -323,9 +323,9 @@ hook! {
     fn __openat_2(at: c_int, path: Path, flags: c_int) -> c_int, -1, |r, e| opened(at, path, flags, e, r);
     fn __openat64_2(at: c_int, path: Path, flags: c_int) -> c_int, -1, |r, e| opened(at, path, flags, e, r);
     fn creat(path: Path, mode: c_uint) -> c_int, -1,
-        before { about_to_make(AT_FDCWD, path) }, |r, e| seen(AT_FDCWD, path, b'W', e, r);
+        before { about_to_make(AT_FDCWD, path) }, |r, e| opened(AT_FDCWD, path, O_CREAT, e, r);
     fn creat64(path: Path, mode: c_uint) -> c_int, -1,
-        before { about_to_make(AT_FDCWD, path) }, |r, e| seen(AT_FDCWD, path, b'W', e, r);
+        before { about_to_make(AT_FDCWD, path) }, |r, e| opened(AT_FDCWD, path, O_CREAT, e, r);
     fn fopen(path: Path, mode: Path) -> Any, NONE,
         before { about_to_stream(path, mode) }, |r, e| streamed(path, mode, e, r);
     fn fopen64(path: Path, mode: Path) -> Any, NONE,

@@ -1,6 +1,6 @@
-//! Hooks of the functions that create and remove names, read links, and ask for environment variables.
+//! Hooks of the functions that read links and ask for environment variables.
 
-use core::ffi::{CStr, c_char, c_int, c_uint, c_void};
+use core::ffi::{CStr, c_char, c_int, c_void};
 
 use crate::files::{below, itself, seen};
 use crate::state::{self, LONGEST, text};
@@ -13,34 +13,6 @@ type Any = *mut c_void;
 const NONE: Any = core::ptr::null_mut();
 
 hook! {
-    fn mkstemp(path: *mut c_char) -> c_int, -1, |r, e| made(AT_FDCWD, path, e);
-    fn mkstemp64(path: *mut c_char) -> c_int, -1, |r, e| made(AT_FDCWD, path, e);
-    fn mkstemps(path: *mut c_char, suffix: c_int) -> c_int, -1, |r, e| made(AT_FDCWD, path, e);
-    fn mkstemps64(path: *mut c_char, suffix: c_int) -> c_int, -1, |r, e| made(AT_FDCWD, path, e);
-    fn mkostemp(path: *mut c_char, flags: c_int) -> c_int, -1, |r, e| made(AT_FDCWD, path, e);
-    fn mkostemp64(path: *mut c_char, flags: c_int) -> c_int, -1, |r, e| made(AT_FDCWD, path, e);
-    fn mkdtemp(path: *mut c_char) -> Any, NONE, |r, e| made(AT_FDCWD, path, e);
-    fn mkdir(path: Path, mode: c_uint) -> c_int, -1, |r, e| made(AT_FDCWD, path, e);
-    fn mkdirat(at: c_int, path: Path, mode: c_uint) -> c_int, -1, |r, e| made(at, path, e);
-    fn mkfifo(path: Path, mode: c_uint) -> c_int, -1, |r, e| made(AT_FDCWD, path, e);
-    fn mknod(path: Path, mode: c_uint, device: u64) -> c_int, -1, |r, e| made(AT_FDCWD, path, e);
-    fn truncate(path: Path, length: i64) -> c_int, -1, |r, e| made(AT_FDCWD, path, e);
-    fn truncate64(path: Path, length: i64) -> c_int, -1, |r, e| made(AT_FDCWD, path, e);
-    fn link(from: Path, to: Path) -> c_int, -1, |r, e| made(AT_FDCWD, to, e);
-    fn linkat(from_at: c_int, from: Path, at: c_int, to: Path, flags: c_int) -> c_int, -1, |r, e| made(at, to, e);
-    fn symlink(from: Path, to: Path) -> c_int, -1, |r, e| made(AT_FDCWD, to, e);
-    fn symlinkat(from: Path, at: c_int, to: Path) -> c_int, -1, |r, e| made(at, to, e);
-
-    fn rename(from: Path, to: Path) -> c_int, -1, |r, e| renamed((AT_FDCWD, from), (AT_FDCWD, to), e);
-    fn renameat(from_at: c_int, from: Path, at: c_int, to: Path) -> c_int, -1,
-        |r, e| renamed((from_at, from), (at, to), e);
-    fn renameat2(from_at: c_int, from: Path, at: c_int, to: Path, flags: c_uint) -> c_int, -1,
-        |r, e| renamed((from_at, from), (at, to), e);
-    fn unlink(path: Path) -> c_int, -1, |r, e| removed(AT_FDCWD, path, e);
-    fn unlinkat(at: c_int, path: Path, flags: c_int) -> c_int, -1, |r, e| removed(at, path, e);
-    fn rmdir(path: Path) -> c_int, -1, |r, e| removed(AT_FDCWD, path, e);
-    fn remove(path: Path) -> c_int, -1, |r, e| removed(AT_FDCWD, path, e);
-
     fn readlink(path: Path, to: Any, size: usize) -> isize, -1, |r, e| link_read(AT_FDCWD, path, to, r, e);
     fn __readlink_chk(path: Path, to: Any, size: usize, whole: usize) -> isize, -1,
         |r, e| link_read(AT_FDCWD, path, to, r, e);
@@ -50,40 +22,6 @@ hook! {
     fn realpath(path: Path, to: Any) -> Any, NONE, |r, e| resolved(path, r, e);
     fn __realpath_chk(path: Path, to: Any, whole: usize) -> Any, NONE, |r, e| resolved(path, r, e);
     fn canonicalize_file_name(path: Path) -> Any, NONE, |r, e| resolved(path, r, e);
-}
-
-/// Logs that the file with this name was created or changed.
-///
-/// # Safety
-/// As for [`seen`].
-unsafe fn made(directory: c_int, path: Path, error: c_int) {
-    if error == 0 {
-        // SAFETY: passed on.
-        unsafe { seen(directory, path, b'W', 0, -1) };
-    }
-}
-
-/// Logs that a name was removed.
-///
-/// # Safety
-/// As for [`seen`].
-unsafe fn removed(directory: c_int, path: Path, error: c_int) {
-    if error == 0 {
-        // SAFETY: passed on.
-        unsafe { seen(directory, path, b'K', 0, -1) };
-    }
-}
-
-/// Logs that a file was renamed.
-///
-/// # Safety
-/// As for [`seen`].
-unsafe fn renamed(from: (c_int, Path), to: (c_int, Path), error: c_int) {
-    // SAFETY: passed on.
-    unsafe {
-        removed(from.0, from.1, error);
-        made(to.0, to.1, error);
-    }
 }
 
 /// Logs where a link leads.

@@ -62,6 +62,7 @@ use core::sync::atomic::{AtomicPtr, Ordering};
 mod asked;
 mod exec;
 mod files;
+mod made;
 mod names;
 mod sockets;
 mod state;

@@ -97,6 +97,7 @@ pub(crate) const EBADF: c_int = 9;
 pub(crate) const EACCES: c_int = 13;
 pub(crate) const EFAULT: c_int = 14;
 pub(crate) const EEXIST: c_int = 17;
+pub(crate) const EXDEV: c_int = 18;
 pub(crate) const ENOTDIR: c_int = 20;
 pub(crate) const EISDIR: c_int = 21;
 pub(crate) const EINVAL: c_int = 22;
@@ -106,6 +107,7 @@ pub(crate) const EROFS: c_int = 30;
 pub(crate) const ERANGE: c_int = 34;
 pub(crate) const ENAMETOOLONG: c_int = 36;
 pub(crate) const ENOSYS: c_int = 38;
+pub(crate) const ENOTEMPTY: c_int = 39;
 pub(crate) const ENOTSUP: c_int = 95;
 pub(crate) const EDQUOT: c_int = 122;
 

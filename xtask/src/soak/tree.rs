@@ -129,6 +129,29 @@ impl Tree {
         }
     }
 
+    /// Whether a file of a line for each call of a wrapper has the lines that nvcc left there, and more of them.
+    pub fn has_more_of_the_same_lines(&self, got: &Self, path: &Path) -> bool {
+        let lines = |tree: &Self| match tree.0.get(path).map(|node| &node.kind) {
+            Some(Kind::File(bytes)) => {
+                let lines: Vec<_> = bytes
+                    .split(|&byte| byte == b'\n')
+                    .map(<[u8]>::to_vec)
+                    .collect();
+                Some(lines)
+            }
+            _ => None,
+        };
+        let (Some(mut want), Some(mut got)) = (lines(self), lines(got)) else {
+            return false;
+        };
+        let is_longer = got.len() > want.len();
+        for lines in [&mut want, &mut got] {
+            lines.sort_unstable();
+            lines.dedup();
+        }
+        is_longer && want == got
+    }
+
     /// The differences between the files that nvcc left and those that warpcc left.
     pub fn differences(&self, got: &Self, root: &Path) -> Vec<String> {
         let mut found = Vec::new();

@@ -1,0 +1,173 @@
+//! Hooks of the functions that make, remove and rename names, and that change a file's mode, owner or times.
+//!
+//! An attempt that fails is a look: it would do something else, or say nothing, if its folder or the name were there.
+
+use core::ffi::{c_char, c_int, c_uint, c_void};
+
+use crate::files::{NO_FILE, itself, named, seen};
+use crate::hook;
+use crate::state::{self, LONGEST};
+use crate::sys::{AT_FDCWD, EEXIST, ENOENT, ENOTEMPTY, EPERM, EXDEV};
+
+type Path = *const c_char;
+type Any = *mut c_void;
+
+const NONE: Any = core::ptr::null_mut();
+
+hook! {
+    fn mkstemp(path: *mut c_char) -> c_int, -1, |r, e| made(AT_FDCWD, path, e);
+    fn mkstemp64(path: *mut c_char) -> c_int, -1, |r, e| made(AT_FDCWD, path, e);
+    fn mkstemps(path: *mut c_char, suffix: c_int) -> c_int, -1, |r, e| made(AT_FDCWD, path, e);
+    fn mkstemps64(path: *mut c_char, suffix: c_int) -> c_int, -1, |r, e| made(AT_FDCWD, path, e);
+    fn mkostemp(path: *mut c_char, flags: c_int) -> c_int, -1, |r, e| made(AT_FDCWD, path, e);
+    fn mkostemp64(path: *mut c_char, flags: c_int) -> c_int, -1, |r, e| made(AT_FDCWD, path, e);
+    fn mkdtemp(path: *mut c_char) -> Any, NONE, |r, e| made(AT_FDCWD, path, e);
+    fn mkdir(path: Path, mode: c_uint) -> c_int, -1, |r, e| made(AT_FDCWD, path, e);
+    fn mkdirat(at: c_int, path: Path, mode: c_uint) -> c_int, -1, |r, e| made(at, path, e);
+    fn mkfifo(path: Path, mode: c_uint) -> c_int, -1, |r, e| made(AT_FDCWD, path, e);
+    fn mkfifoat(at: c_int, path: Path, mode: c_uint) -> c_int, -1, |r, e| made(at, path, e);
+    fn mknod(path: Path, mode: c_uint, device: u64) -> c_int, -1, |r, e| made(AT_FDCWD, path, e);
+    fn mknodat(at: c_int, path: Path, mode: c_uint, device: u64) -> c_int, -1, |r, e| made(at, path, e);
+    fn link(from: Path, to: Path) -> c_int, -1, |r, e| linked((AT_FDCWD, from), (AT_FDCWD, to), e);
+    fn linkat(from_at: c_int, from: Path, at: c_int, to: Path, flags: c_int) -> c_int, -1,
+        |r, e| linked((from_at, from), (at, to), e);
+    fn symlink(from: Path, to: Path) -> c_int, -1, |r, e| made(AT_FDCWD, to, e);
+    fn symlinkat(from: Path, at: c_int, to: Path) -> c_int, -1, |r, e| made(at, to, e);
+
+    fn rename(from: Path, to: Path) -> c_int, -1, |r, e| renamed((AT_FDCWD, from), (AT_FDCWD, to), e);
+    fn renameat(from_at: c_int, from: Path, at: c_int, to: Path) -> c_int, -1,
+        |r, e| renamed((from_at, from), (at, to), e);
+    fn renameat2(from_at: c_int, from: Path, at: c_int, to: Path, flags: c_uint) -> c_int, -1,
+        |r, e| renamed((from_at, from), (at, to), e);
+    fn unlink(path: Path) -> c_int, -1, |r, e| removed(AT_FDCWD, path, e);
+    fn unlinkat(at: c_int, path: Path, flags: c_int) -> c_int, -1, |r, e| removed(at, path, e);
+    fn rmdir(path: Path) -> c_int, -1, |r, e| removed(AT_FDCWD, path, e);
+    fn remove(path: Path) -> c_int, -1, |r, e| removed(AT_FDCWD, path, e);
+
+    fn truncate(path: Path, length: i64) -> c_int, -1, |r, e| changed(AT_FDCWD, path, e);
+    fn truncate64(path: Path, length: i64) -> c_int, -1, |r, e| changed(AT_FDCWD, path, e);
+    fn chmod(path: Path, mode: c_uint) -> c_int, -1, |r, e| changed(AT_FDCWD, path, e);
+    fn lchmod(path: Path, mode: c_uint) -> c_int, -1, |r, e| changed(AT_FDCWD, path, e);
+    fn fchmodat(at: c_int, path: Path, mode: c_uint, flags: c_int) -> c_int, -1, |r, e| changed(at, path, e);
+    fn chown(path: Path, user: c_uint, group: c_uint) -> c_int, -1, |r, e| changed(AT_FDCWD, path, e);
+    fn lchown(path: Path, user: c_uint, group: c_uint) -> c_int, -1, |r, e| changed(AT_FDCWD, path, e);
+    fn fchownat(at: c_int, path: Path, user: c_uint, group: c_uint, flags: c_int) -> c_int, -1,
+        |r, e| changed(at, path, e);
+    fn utime(path: Path, times: Any) -> c_int, -1, |r, e| changed(AT_FDCWD, path, e);
+    fn utimes(path: Path, times: Any) -> c_int, -1, |r, e| changed(AT_FDCWD, path, e);
+    fn lutimes(path: Path, times: Any) -> c_int, -1, |r, e| changed(AT_FDCWD, path, e);
+    fn futimesat(at: c_int, path: Path, times: Any) -> c_int, -1, |r, e| changed(at, path, e);
+    fn utimensat(at: c_int, path: Path, times: Any, flags: c_int) -> c_int, -1, |r, e| changed(at, path, e);
+}
+
+/// Logs that a name was made, or could not be.
+///
+/// # Safety
+/// As for [`seen`].
+unsafe fn made(directory: c_int, path: Path, error: c_int) {
+    // SAFETY: passed on.
+    unsafe {
+        match error {
+            0 => seen(directory, path, b'W', 0, NO_FILE),
+            ENOENT => not_made(directory, path),
+            _ => seen(directory, path, b'S', error, NO_FILE),
+        }
+    }
+}
+
+/// Logs that a name could not be made because its folder is missing.
+///
+/// # Safety
+/// As for [`seen`].
+pub(crate) unsafe fn not_made(directory: c_int, path: Path) {
+    let mut full = [0_u8; LONGEST];
+    // SAFETY: as the caller promises.
+    let Some(mut name) = (unsafe { named(directory, path, &mut full) }) else {
+        return;
+    };
+    while let Some(shorter) = name.strip_suffix(b"/") {
+        name = shorter;
+    }
+    match name.iter().rposition(|&byte| byte == b'/') {
+        Some(end) if end > 0 => state::path(b'M', &name[..end]),
+        // The working directory is gone, or a link leads to nothing.
+        _ => state::path(b'U', b"a name could not be made"),
+    }
+}
+
+/// Logs that a name was removed, or could not be.
+///
+/// # Safety
+/// As for [`seen`].
+unsafe fn removed(directory: c_int, path: Path, error: c_int) {
+    // SAFETY: passed on.
+    unsafe {
+        match error {
+            0 => seen(directory, path, b'K', 0, NO_FILE),
+            // Of a folder.
+            ENOTEMPTY => seen(directory, path, b'D', 0, NO_FILE),
+            _ => itself(directory, path, error),
+        }
+    }
+}
+
+/// Logs that a file was renamed, or could not be.
+///
+/// # Safety
+/// As for [`seen`].
+unsafe fn renamed(from: (c_int, Path), to: (c_int, Path), error: c_int) {
+    // SAFETY: passed on.
+    unsafe {
+        if error == 0 {
+            removed(from.0, from.1, 0);
+            made(to.0, to.1, 0);
+        } else {
+            not_placed(from, to, error);
+        }
+    }
+}
+
+/// Logs that a file got another name, or could not get it.
+///
+/// # Safety
+/// As for [`seen`].
+unsafe fn linked(from: (c_int, Path), to: (c_int, Path), error: c_int) {
+    // SAFETY: passed on.
+    unsafe {
+        match error {
+            0 => made(to.0, to.1, 0),
+            _ => not_placed(from, to, error),
+        }
+    }
+}
+
+/// Logs that a file could not get the name `to`.
+///
+/// # Safety
+/// As for [`seen`].
+unsafe fn not_placed(from: (c_int, Path), to: (c_int, Path), error: c_int) {
+    // SAFETY: passed on.
+    unsafe {
+        match error {
+            // The program copies the file instead.
+            EXDEV | EPERM => seen(from.0, from.1, b'S', 0, NO_FILE),
+            EEXIST => seen(to.0, to.1, b'S', 0, NO_FILE),
+            // Either name may be the cause.
+            _ => state::path(b'U', b"a file could not be renamed or linked"),
+        }
+    }
+}
+
+/// Logs that a file was changed, or could not be. Without a name, the file is an open one, which was logged before.
+///
+/// # Safety
+/// As for [`seen`].
+unsafe fn changed(directory: c_int, path: Path, error: c_int) {
+    // SAFETY: passed on.
+    unsafe {
+        match error {
+            0 => seen(directory, path, b'W', 0, NO_FILE),
+            _ => itself(directory, path, error),
+        }
+    }
+}
