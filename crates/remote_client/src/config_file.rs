@@ -8,66 +8,28 @@ use std::path::{Path, PathBuf};
 
 use toml::de::{DeTable, DeValue};
 
+use crate::layer_table::{self, LayerSetting, LayerTable, URL};
 use crate::settings::{Access, Layer, LayerError, layers as parse_layers};
 use crate::{layer_policy, signatures};
 
-/// A layer's names and values, as its table has them.
-pub type LayerTable = Vec<(String, String)>;
-
-/// `[remote]`: what stands beside `layers` counts for each of them, and each may say otherwise. None for a table that
-/// says something else.
-pub fn tables(table: &DeTable<'_>) -> Option<Vec<LayerTable>> {
-    let mut shared = Vec::new();
-    let mut layers: Option<Vec<_>> = None;
-    for (name, value) in table {
-        match (name.get_ref().as_ref(), value.get_ref()) {
-            ("layers", DeValue::Array(items)) => layers = Some(items.iter().collect()),
-            (name, value) => shared.push((name.to_owned(), text_of(value)?)),
-        }
-    }
-    let of_one = |item: &toml::Spanned<DeValue<'_>>| {
-        let mut settings = shared.clone();
-        match item.get_ref() {
-            DeValue::String(url) => settings.push(("url".to_owned(), url.to_string())),
-            DeValue::Table(own) => {
-                for (name, value) in own {
-                    settings.push((name.get_ref().to_string(), text_of(value.get_ref())?));
-                }
-            }
-            _ => return None,
-        }
-        Some(settings)
-    };
-    layers?.into_iter().map(of_one).collect()
-}
-
-fn text_of(value: &DeValue<'_>) -> Option<String> {
-    Some(match value {
-        DeValue::String(text) => text.to_string(),
-        DeValue::Boolean(flag) => flag.to_string(),
-        DeValue::Integer(number) => number.to_string(),
-        DeValue::Float(number) => number.to_string(),
-        _ => return None,
-    })
-}
-
 /// The layer of one table.
 ///
-/// # Errors It has no `url`, or an error of [`Layer::parse`].
+/// # Errors
+/// It has no `url`, or an error of [`Layer::parse`]; with its line.
 pub fn layer(
-    table: &[(String, String)],
+    table: &LayerTable,
     variable: &dyn Fn(&str) -> Option<String>,
 ) -> Result<Layer, LayerError> {
-    let url = table.iter().rev().find(|(name, _)| name == "url");
-    let Some((_, url)) = url else {
-        return Err(LayerError {
-            at: "a table of layers".to_owned(),
-            problem: "has no url",
-        });
+    let settings = &table.settings;
+    let url = settings.iter().rev().find(|setting| setting.name == URL);
+    let Some(url) = url else {
+        return Err(LayerError::new("a table of layers", "has no url").in_line(table.line));
     };
-    let mut layer = Layer::parse(url, variable)?;
-    for (name, value) in table.iter().filter(|(name, _)| name != "url") {
-        layer.set(name, value, variable)?;
+    let mut layer = Layer::parse(&url.value, variable).map_err(|error| error.in_line(url.line))?;
+    for LayerSetting { name, value, line } in settings.iter().filter(|setting| setting.name != URL)
+    {
+        let set = layer.set(name, value, variable);
+        set.map_err(|error| error.in_line(*line))?;
     }
     Ok(layer)
 }
@@ -163,6 +125,7 @@ fn in_file(path: &Path, variable: &dyn Fn(&str) -> Option<String>) -> Result<InF
         return Ok(InFile::default());
     };
     let at = |problem: &str| format!("{}: {problem}", path.display());
+    let in_line = |line: usize, problem: &str| format!("{}:{line}: {problem}", path.display());
     // The parser's message may quote the file's content.
     let table = DeTable::parse(&file).map_err(|_| at("it is not valid TOML"))?;
     let find = |name: &str| table.get_ref().get(name).map(|value| value.get_ref());
@@ -177,10 +140,13 @@ fn in_file(path: &Path, variable: &dyn Fn(&str) -> Option<String>) -> Result<InF
                 variable,
             )
         }
-        Some(DeValue::Table(table)) => {
-            let tables = tables(table).ok_or_else(|| {
-                at("[remote] must have a list `layers` of URLs or tables, and no other table")
-            })?;
+        Some(DeValue::Table(remote)) => {
+            let span = table
+                .get_ref()
+                .get("remote")
+                .map_or(0..0, |value| value.span());
+            let tables = layer_table::read(&file, &span, remote)
+                .map_err(|error| in_line(error.line, &error.to_string()))?;
             tables.iter().map(|table| layer(table, variable)).collect()
         }
         Some(_) => {
@@ -210,7 +176,10 @@ fn in_file(path: &Path, variable: &dyn Fn(&str) -> Option<String>) -> Result<InF
     });
     let signatures = signatures.collect();
     Ok(InFile {
-        layers: layers.map_err(|error| at(&error.to_string()))?,
+        layers: layers.map_err(|error| match error.line {
+            Some(line) => in_line(line, &error.to_string()),
+            None => at(&error.to_string()),
+        })?,
         readonly,
         signatures,
     })
@@ -290,6 +259,7 @@ mod tests {
         for text in [
             "remote = \"u:hunter2@h\"",
             "[remote]\nlayers = [{ token = \"hunter2\" }]",
+            "[remote]\nlayers = [{ url = \"http://h\", timeout = \"hunter2\" }]",
             "remote = 2",
             "remote = \"https://h|token=hunter2",
             "remote_readonly = \"hunter2\"",

@@ -11,6 +11,7 @@ pub mod config_file;
 pub mod error;
 mod frame;
 pub mod layer_policy;
+pub mod layer_table;
 pub mod ping;
 pub mod protocol;
 mod redaction;

@@ -8,6 +8,7 @@
 //! The names after a URL are those of the settings file's tables, with `-` or `_`; the separator is ccache's. It reads
 //! no environment and no file: the caller does, and passes the texts.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -64,7 +65,28 @@ pub struct LayerError {
     /// The part it is about, without credentials.
     pub at: String,
     /// What is wrong, as the end of a sentence.
-    pub problem: &'static str,
+    pub problem: Cow<'static, str>,
+    /// Its line in the settings file, counted from 1, if it is from there.
+    pub line: Option<usize>,
+}
+
+impl LayerError {
+    /// An error that is not in a settings file.
+    pub fn new(at: impl Into<String>, problem: impl Into<Cow<'static, str>>) -> Self {
+        Self {
+            at: at.into(),
+            problem: problem.into(),
+            line: None,
+        }
+    }
+
+    /// The same error, in a line of the settings file.
+    pub fn in_line(self, line: usize) -> Self {
+        Self {
+            line: Some(line),
+            ..self
+        }
+    }
 }
 
 /// The protocol that a URL names.
@@ -99,10 +121,50 @@ const SCHEMES: [(&str, Scheme); 16] = [
     ("fs", Scheme::Object("fs")),
 ];
 
-/// What is wrong with a name that [`Layer::set`] does not know.
-const UNKNOWN_NAME: &str = "is not a setting of a shared cache (the settings are read_only, timeout, connect_timeout, \
-     retry_after, ca, client_cert, client_key, token_file, token_variable, header_file:NAME, credential_helper, \
-     trusted_keys, signing_key_file, signing_key_variable, signing_key_command, untrusted)";
+/// The settings of a shared cache, by name.
+pub const SETTINGS: [&str; 16] = [
+    "read_only",
+    "timeout",
+    "connect_timeout",
+    "retry_after",
+    "ca",
+    "client_cert",
+    "client_key",
+    "token_file",
+    "token_variable",
+    "header_file:NAME",
+    "credential_helper",
+    "trusted_keys",
+    "signing_key_file",
+    "signing_key_variable",
+    "signing_key_command",
+    "untrusted",
+];
+/// The beginning of the setting that names a header.
+const HEADER: &str = "header_file:";
+
+/// Whether a shared cache has this setting. Names may have `-` for `_`.
+pub(crate) fn is_known(name: &str) -> bool {
+    let name = name.trim().replace('-', "_");
+    name.starts_with(HEADER) || name == "readonly" || SETTINGS.contains(&name.as_str())
+}
+
+/// The end of a message about an unknown name: which of the `known` ones was meant, or all of them if none looks like it.
+pub(crate) fn hint(name: &str, known: impl Iterator<Item = &'static str> + Clone) -> String {
+    let name = name.trim().to_lowercase().replace('-', "_");
+    let score = |known: &&'static str| strsim::jaro_winkler(&name, known);
+    let best = known
+        .clone()
+        .max_by(|a, b| score(a).total_cmp(&score(b)))
+        .filter(|best| score(best) > 0.8);
+    match best {
+        Some(best) => format!(", did you mean `{best}`?"),
+        None => {
+            let all: Vec<_> = known.map(|name| format!("`{name}`")).collect();
+            format!("; known are {}", all.join(", "))
+        }
+    }
+}
 
 fn parse_seconds(value: &str) -> Result<Duration, &'static str> {
     let seconds = value.parse::<f64>().ok();
@@ -153,10 +215,7 @@ impl Layer {
     pub fn at(text: &str) -> Result<Self, LayerError> {
         // `ghac` needs no address.
         let text = if text == "ghac" { "ghac://" } else { text };
-        let refuse = |problem| LayerError {
-            at: redacted_text(text),
-            problem,
-        };
+        let refuse = |problem: &'static str| LayerError::new(redacted_text(text), problem);
         let url = Url::parse(text).map_err(|_| refuse("is not a URL"))?;
         let layer = Self {
             url,
@@ -213,10 +272,7 @@ impl Layer {
         let name = name.trim().replace('-', "_");
         // The value may be a secret that was put in the wrong place.
         let at = format!("{} of {}", name, self.shown());
-        let refuse = |problem| LayerError {
-            at: at.clone(),
-            problem,
-        };
+        let refuse = |problem: &'static str| LayerError::new(at.clone(), problem);
         let seconds = || parse_seconds(value).map_err(refuse);
         let path = || parse_path(value).map_err(refuse);
         let flag = || parse_flag(value).map_err(refuse);
@@ -253,13 +309,17 @@ impl Layer {
                 self.auth.token = Some(Origin::Given(Secret::new(&token)));
             }
             "credential_helper" => self.auth.helper = Some(path()?),
-            other => match other.strip_prefix("header_file:") {
+            other => match other.strip_prefix(HEADER) {
                 Some(header) => {
                     // Header names are written with dashes.
                     let header = header.replace('_', "-");
                     self.auth.headers.push((header, Origin::File(path()?)));
                 }
-                None => return Err(refuse(UNKNOWN_NAME)),
+                None => {
+                    let hint = hint(other, SETTINGS.iter().copied());
+                    let problem = format!("is not a setting of a shared cache{hint}");
+                    return Err(LayerError::new(at, problem));
+                }
             },
         }
         Ok(())
@@ -363,6 +423,28 @@ mod tests {
             let error = parse(text).expect_err(text).to_string();
             assert!(!error.contains("hunter2"), "{text}: {error}");
         }
+    }
+
+    #[test]
+    fn every_setting_in_the_list_can_be_set() {
+        for name in SETTINGS {
+            let name = name.replace("NAME", "x-api-key");
+            let value = match name.as_str() {
+                "read_only" | "untrusted" => "true",
+                "timeout" | "connect_timeout" | "retry_after" => "1",
+                "token_variable" | "signing_key_variable" => "TOKEN",
+                _ => "/x",
+            };
+            assert!(is_known(&name), "{name}");
+            parse(&format!("https://h|{name}={value}")).expect(&name);
+        }
+        let error = parse("https://h|tokenfile=x")
+            .expect_err("unknown")
+            .to_string();
+        assert_eq!(
+            error,
+            "tokenfile of https://h/ is not a setting of a shared cache, did you mean `token_file`?"
+        );
     }
 
     #[test]

@@ -223,7 +223,7 @@ impl Config {
                     Key::RemoteSigner | Key::RemoteSignerCommand => "…".to_owned(),
                     _ => raw.shown(),
                 },
-                problem,
+                problem: problem.into(),
             });
         }
         let read = match key {
@@ -255,7 +255,7 @@ impl Config {
                         Ok(())
                     }
                     Err(error) => Err(ConfigError::Value {
-                        place: place(key, &source),
+                        place: place(key, &source.in_line(error.line)),
                         value: error.at,
                         problem: error.problem,
                     }),
@@ -267,7 +267,7 @@ impl Config {
         read.map_err(|problem| ConfigError::Value {
             place: place(key, &source),
             value: raw.shown(),
-            problem,
+            problem: problem.into(),
         })
     }
 

@@ -1,5 +1,6 @@
 //! Errors in the settings, each with the place to fix it.
 
+use std::borrow::Cow;
 use std::io;
 use std::path::PathBuf;
 
@@ -25,16 +26,28 @@ pub enum ConfigError {
         message: String,
     },
     /// The settings file has a key that warpcc does not know.
-    #[error("{}:{line}: unknown setting `{key}`, did you mean `{nearest}`?", path.display())]
+    #[error("{}:{line}: unknown setting `{key}`{hint}", path.display())]
     UnknownKey {
         /// The settings file.
         path: PathBuf,
         /// The line, counted from 1.
         line: usize,
-        /// The key as written.
+        /// The key as written, with its table.
         key: String,
-        /// The known key that looks most like it.
-        nearest: &'static str,
+        /// The end of the message: the known key that looks most like it, or all of them.
+        hint: String,
+    },
+    /// A key whose value is of the wrong kind, or that is in the wrong place.
+    #[error("{}:{line}: {key} {problem}", path.display())]
+    MisplacedKey {
+        /// The settings file.
+        path: PathBuf,
+        /// The line, counted from 1.
+        line: usize,
+        /// The key as written, with its table.
+        key: String,
+        /// The problem, as the rest of a sentence that begins with the key.
+        problem: &'static str,
     },
     /// A value that its setting cannot take.
     #[error("{place}: `{value}` {problem}")]
@@ -44,7 +57,7 @@ pub enum ConfigError {
         /// The value as written.
         value: String,
         /// The problem, as the rest of a sentence that begins with the value.
-        problem: &'static str,
+        problem: Cow<'static, str>,
     },
     /// There is no folder to put the cache in.
     #[error("no folder for the cache: set WARPCC_DIR, XDG_CACHE_HOME or HOME to an absolute path")]

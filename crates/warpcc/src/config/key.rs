@@ -162,13 +162,35 @@ impl Key {
 
     /// The setting whose name looks most like `name`.
     pub(super) fn nearest(name: &str) -> Self {
-        // `name` is foreign text: compare as the file would be fixed, in lower
-        // case and with the underscores TOML users like to write as dashes.
-        let name = name.to_lowercase().replace('-', "_");
-        let score = |key: &Self| strsim::jaro_winkler(&name, key.name());
+        Self::best(|key| likeness(name, key.name()))
+    }
+
+    /// The setting that was probably meant by `name` in a table: `executor_jobs` by `jobs` in `[executor]`, `dir` by `dir`
+    /// in `[cache]`. If no name is like it, the table's own.
+    pub(super) fn nearest_in(table: &str, name: &str) -> Self {
+        let score = |key: Self| {
+            let prefix = format!("{table}_");
+            let rest = key.name().strip_prefix(prefix.as_str());
+            likeness(name, rest.unwrap_or_else(|| key.name()))
+        };
+        let best = Self::best(score);
+        match score(best) > 0.8 {
+            true => best,
+            false => Self::nearest(table),
+        }
+    }
+
+    fn best(score: impl Fn(Self) -> f64) -> Self {
         Self::ALL
             .into_iter()
-            .max_by(|a, b| score(a).total_cmp(&score(b)))
+            .max_by(|a, b| score(*a).total_cmp(&score(*b)))
             .unwrap_or(Self::Dir)
     }
+}
+
+/// How much a key's name looks like `name`, from 0 to 1.
+fn likeness(name: &str, key: &str) -> f64 {
+    // `name` is foreign text: compare as the file would be fixed, in lower
+    // case and with the underscores TOML users like to write as dashes.
+    strsim::jaro_winkler(&name.to_lowercase().replace('-', "_"), key)
 }

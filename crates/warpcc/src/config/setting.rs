@@ -19,6 +19,19 @@ pub enum SettingSource {
     Environment(&'static str),
 }
 
+impl SettingSource {
+    /// The same place, in another line of the file if one is given.
+    pub(super) fn in_line(&self, line: Option<usize>) -> Self {
+        match (self, line) {
+            (Self::File { path, .. }, Some(line)) => Self::File {
+                path: path.clone(),
+                line,
+            },
+            _ => self.clone(),
+        }
+    }
+}
+
 impl fmt::Display for SettingSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

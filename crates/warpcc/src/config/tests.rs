@@ -154,8 +154,20 @@ fn mistakes_name_their_place() {
         "FILE:2: unknown setting `maxsize`, did you mean `max_size`?"
     );
     assert_eq!(
-        of("[cache]\ndir = 1\n"),
-        "FILE:1: unknown setting `cache`, did you mean `recache`?"
+        of("\n[cache]\n# where\ndir = 1\n"),
+        "FILE:4: unknown setting `cache.dir`, did you mean `dir`?"
+    );
+    assert_eq!(
+        of("[recache]\nmax-size = 1\n"),
+        "FILE:2: unknown setting `recache.max-size`, did you mean `max_size`?"
+    );
+    assert_eq!(
+        of("[executor]\njobs = 1\n"),
+        "FILE:2: unknown setting `executor.jobs`, did you mean `executor_jobs`?"
+    );
+    assert_eq!(
+        of("executor = { address = \"grpc://h:1\" }\n"),
+        "FILE:1: unknown setting `executor.address`, did you mean `executor`?"
     );
     assert_eq!(
         of("\n\njobs = 0\n"),
@@ -221,7 +233,7 @@ fn a_wrong_shared_cache_is_told_without_its_secrets() {
         ),
         (
             "[remote]\nlayers = [{ ca = \"/x\" }]",
-            "`a table of layers` has no url",
+            "FILE:2: remote: `a table of layers` has no url",
         ),
         (
             "remote = \"ftp://u:hunter2@h/\"",
@@ -229,7 +241,27 @@ fn a_wrong_shared_cache_is_told_without_its_secrets() {
         ),
         (
             "[remote]\nlayers = [{ url = \"http://h\", tokenfile = \"hunter2\" }]",
-            "`tokenfile of http://h/` is not a setting",
+            "FILE:2: unknown setting `remote.layers.tokenfile`, did you mean `token_file`?",
+        ),
+        (
+            "jobs = 2\n[remote]\nlayers = [\"http://h\"]\nread-onli = \"hunter2\"",
+            "FILE:4: unknown setting `remote.read-onli`, did you mean `read_only`?",
+        ),
+        (
+            "[remote]\ntimeout = 1\nlayrs = [\"http://h\"]",
+            "FILE:3: unknown setting `remote.layrs`, did you mean `layers`?",
+        ),
+        (
+            "[remote]\nurl = \"http://u:hunter2@h\"",
+            "FILE:1: remote has no list `layers` of URLs or tables",
+        ),
+        (
+            "[remote]\nlayers = [\"http://h\"]\ntimeout = \"hunter2\"",
+            "FILE:3: remote: `timeout of http://h/` is not a number of seconds",
+        ),
+        (
+            "remote = [\"http://h|tokenfile=hunter2\"]",
+            "FILE:1: remote: `tokenfile of http://h/` is not a setting of a shared cache, did you mean `token_file`?",
         ),
     ] {
         let error = with_file(text, &[]).unwrap_err();

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use warpcc_path_map::BaseDirs;
+use warpcc_remote_client::layer_table::LayerTable;
 use warpcc_remote_client::settings::LayerError;
 use warpcc_remote_client::{Address, NotAnAddress};
 use warpcc_remote_client::{Layer, config_file};
@@ -24,7 +25,7 @@ pub(super) enum Raw {
     Flag(bool),
     List(Vec<OsString>),
     /// Shared caches, each as the names and values of its table, `url` among them.
-    Layers(Vec<config_file::LayerTable>),
+    Layers(Vec<LayerTable>),
     /// A kind no setting takes (a date, a table); kept as written for the message.
     Other(String),
 }
@@ -172,15 +173,12 @@ pub(super) fn base_dirs(raw: &Raw, home: Option<&Path>) -> Result<BaseDirs, Prob
 pub(super) fn layers(raw: &Raw) -> Result<Vec<Layer>, LayerError> {
     let variable =
         |name: &str| environment::variable(name).and_then(|value| value.into_string().ok());
-    let wrong = |problem| LayerError {
-        at: "remote".to_owned(),
-        problem,
-    };
+    let wrong = |problem: &'static str| LayerError::new("remote", problem);
     let texts = match raw {
         Raw::Text(text) => vec![text.to_str()],
         Raw::List(items) => items.iter().map(|item| item.to_str()).collect(),
         Raw::Layers(tables) => {
-            let layer = |table: &config_file::LayerTable| config_file::layer(table, &variable);
+            let layer = |table: &LayerTable| config_file::layer(table, &variable);
             return tables.iter().map(layer).collect();
         }
         _ => {
