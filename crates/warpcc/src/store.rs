@@ -9,19 +9,24 @@ use crate::config::Config;
 pub fn open_store(config: &Config) -> Option<DiskStore> {
     match try_open(config) {
         Ok(store) => {
-            if store.was_closed() {
-                crate::log::warn(&format!(
-                    "other users could write to the cache folder {}, and now cannot: `shared = true` lets them, \
-                     `warpcc cache clear` removes what they may have put there",
-                    store.root().display()
-                ));
-            }
+            warn_if_closed(&store);
             Some(store)
         }
         Err(error) => {
-            crate::log::warn(&format!("no cache: {error}"));
+            let error = anyhow::Error::from(error);
+            crate::log::warn(&format!("no cache: {error:#}"));
             None
         }
+    }
+}
+
+fn warn_if_closed(store: &DiskStore) {
+    if store.was_closed() {
+        crate::log::warn(&format!(
+            "other users could write to the cache folder {}, and now cannot: `shared = true` lets them, \
+             `warpcc cache clear` removes what they may have put there",
+            store.root().display()
+        ));
     }
 }
 
@@ -49,12 +54,19 @@ pub fn try_open(config: &Config) -> Result<DiskStore, OpenError> {
 /// Opens the cache, for a command that needs it.
 ///
 /// # Errors
-/// Its folder cannot be used.
+/// Its folder cannot be created or read, or others could change what is in it.
 pub fn need_store(config: &Config) -> anyhow::Result<DiskStore> {
-    open_store(config).with_context(|| {
+    let open = || {
+        let store = try_open(config)?;
+        store.check_folder()?;
+        anyhow::Ok(store)
+    };
+    let store = open().with_context(|| {
         format!(
             "the cache folder {} cannot be used",
             config.dir.value.display()
         )
-    })
+    })?;
+    warn_if_closed(&store);
+    Ok(store)
 }

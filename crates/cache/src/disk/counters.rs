@@ -13,7 +13,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions, TryLockError};
-use std::io::Write;
+use std::io::{self, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -92,8 +92,18 @@ impl CounterFile {
         }
     }
 
+    /// The sums; none if they cannot be read.
     pub(super) fn sums(&self) -> BTreeMap<String, i64> {
-        std::fs::read(&self.path).map_or_else(|_| BTreeMap::new(), |bytes| sums_of(&bytes))
+        self.read_sums().unwrap_or_default()
+    }
+
+    /// The sums; none if nothing was ever counted.
+    pub(super) fn read_sums(&self) -> Result<BTreeMap<String, i64>, StoreError> {
+        match std::fs::read(&self.path) {
+            Ok(bytes) => Ok(sums_of(&bytes)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(BTreeMap::new()),
+            Err(source) => Err(StoreError::io("read", &self.path, source)),
+        }
     }
 
     /// Replaces all sums by these.

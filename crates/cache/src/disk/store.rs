@@ -109,12 +109,36 @@ impl DiskStore {
         self.counters.add(&signed);
     }
 
-    /// All counters.
+    /// All counters; none if they cannot be read.
     pub fn counters(&self) -> BTreeMap<String, u64> {
-        let sums = self.counters.sums();
-        sums.into_iter()
-            .map(|(name, sum)| (name, u64::try_from(sum).unwrap_or(0)))
-            .collect()
+        self.read_counters().unwrap_or_default()
+    }
+
+    /// All counters, for a program that shows them: it must not take counters that cannot be read for zeros.
+    ///
+    /// # Errors
+    /// They exist, and cannot be read.
+    pub fn read_counters(&self) -> Result<BTreeMap<String, u64>, StoreError> {
+        let sums = self.counters.read_sums()?;
+        let count = |(name, sum)| (name, u64::try_from(sum).unwrap_or(0));
+        Ok(sums.into_iter().map(count).collect())
+    }
+
+    /// Creates the folder if it is missing, and lists it. Opening a store does not report a folder that cannot be created,
+    /// because a build goes on without it; to a program that shows what is in it, it would seem to be empty.
+    ///
+    /// # Errors
+    /// The folder cannot be created, or not be read. A read-only store may be missing.
+    pub fn check_folder(&self) -> Result<(), StoreError> {
+        match std::fs::read_dir(&self.root) {
+            Ok(_) => Ok(()),
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                Err(StoreError::io("read", &self.root, error))
+            }
+            Err(_) if self.options.readonly => Ok(()),
+            Err(_) => (self.access.create_folder(&self.root))
+                .map_err(|source| StoreError::io("create", &self.root, source)),
+        }
     }
 
     /// Resets every counter.

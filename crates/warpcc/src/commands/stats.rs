@@ -34,11 +34,11 @@ pub struct StatsArgs {
 /// Prints the counters, and resets them if the user asks for that. The exit code is 0.
 ///
 /// # Errors
-/// No cache, or counters that cannot be written.
+/// No cache, or counters that cannot be read or written.
 pub fn run(args: &StatsArgs, config: &Config) -> anyhow::Result<i32> {
     let store = need_store(config)?;
     let (cache_bytes, cache_entries) = store.estimate()?;
-    let counters = store.counters();
+    let counters = store.read_counters()?;
     let kernels = super::remote::kernels();
     let stats = Stats {
         saved: saved(&counters),

@@ -32,6 +32,22 @@ fn a_result_that_cannot_be_stored_is_one_warning() {
 }
 
 #[test]
+fn stats_do_not_take_counters_that_cannot_be_read_for_zeros() {
+    let space = space("cache-counters");
+    space.build(TWO);
+    let counters = space.cache().join("stats-v1.log");
+    remove_tree(&counters);
+    make_dir(&counters);
+    let outcome = space.warpcc_with(&["stats"]);
+    let said = outcome.stderr_text();
+    assert_eq!(outcome.code, 2, "{said}{}", outcome.stdout_text());
+    assert!(
+        said.contains("failed to read") && said.contains("stats-v1.log"),
+        "{said}"
+    );
+}
+
+#[test]
 fn folder_with_a_name_that_the_loader_cannot_take() {
     for name in ["with space", "with:colon", "with$dollar"] {
         let mut space = space("cache-named");

@@ -32,6 +32,11 @@ const WRONG: &[(&str, &str)] = &[
     ("", "remote ping"),
     ("WARPCC_CONFIG=/nosuch.toml", "config"),
     ("WARPCC_CONFIG=c.toml", "config"),
+    ("WARPCC_CONFIG=remote.toml", "config"),
+    ("WARPCC_CONFIG=table.toml", "stats"),
+    ("WARPCC_DIR=/proc/warpcc", "stats"),
+    ("WARPCC_DIR=/proc/warpcc", "why"),
+    ("WARPCC_DIR=/dev/null/warpcc", "report"),
     ("WARPCC_JOBS=0", "config"),
     ("WARPCC_MAX_SIZE=10Q", "config"),
     ("WARPCC_DIR=relative", "stats"),
@@ -47,6 +52,11 @@ fn each_has_a_message() {
     space.write("case.cu", "int main() { return 0; }\n");
     space.write("text.txt", "text\n");
     space.write("c.toml", "maxsize = \"5G\"\n");
+    space.write(
+        "remote.toml",
+        "[remote]\nlayers = [\"http://h\"]\ntimout = 2\n",
+    );
+    space.write("table.toml", "jobs = 2\n[cache]\nmaxsize = \"5G\"\n");
     fs::create_dir(space.work().join("folder")).expect("a folder");
     let nvcc = space.toolkit.nvcc.display().to_string();
     space.set_env("WARPCC_NVCC", &nvcc);
