@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 /// The commands of warpcc, as docs/cli.md has them: `warpcc fatbin list` is `fatbin list`.
 #[derive(Debug, Default)]
-pub struct Commands(BTreeMap<String, Command>);
+pub struct DocumentedCommands(BTreeMap<String, Command>);
 
 #[derive(Debug, Default)]
 struct Command {
@@ -14,7 +14,7 @@ struct Command {
     takes_a_command: bool,
 }
 
-impl Commands {
+impl DocumentedCommands {
     /// Parses the page that `cargo xtask docs` writes.
     pub fn parse(page: &str) -> Self {
         let mut all = BTreeMap::new();
@@ -163,8 +163,8 @@ fn is_assignment(word: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn commands() -> Commands {
-        Commands::parse(
+    fn commands() -> DocumentedCommands {
+        DocumentedCommands::parse(
             "# Commands\n## warpcc\nUsage: warpcc <COMMAND>\nOptions:\n  -h, --help  Help\n\
              ## warpcc run\nUsage: warpcc run [OPTIONS] -- <ARGS>...\n      --graph <FILE>  Draw\n\
              \x20 -j, --jobs <N>  Many\n## warpcc cache\n### warpcc cache dir\nUsage: warpcc cache dir\n\

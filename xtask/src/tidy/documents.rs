@@ -1,25 +1,29 @@
-//! Checks that everything that pages name exists: pages, headings, files, variables, commands, options, tasks, and names of a
-//! program's parts.
+//! Checks that everything that pages name exists: pages, headings, files, variables, commands, options, tasks, names of a
+//! program's parts, and values of settings.
 //!
 //! Knows no page by name but docs/README.md, which leads to all others, docs/cli.md, which the
 //! program wrote, and docs/configuration.md, which has every variable.
 
 mod identifiers;
 mod tasks;
+mod values;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::commands::Commands;
+use super::commands::DocumentedCommands;
 use super::complaint::Complaint;
 use super::markdown::Page;
 use super::rules;
 
 use identifiers::Words;
 use tasks::Tasks;
+use values::Values;
 
 const MAP: &str = "docs/README.md";
 const COMMANDS: &str = "docs/cli.md";
 const SETTINGS: &str = "docs/configuration.md";
+/// It may name what there was.
+const CHANGES: &str = "CHANGELOG.md";
 const PREFIX: &str = "WARPCC_";
 
 /// A complaint and the file it is about.
@@ -33,9 +37,10 @@ pub struct Repository<'a> {
     pages: BTreeMap<&'a str, Page>,
     /// Names with our prefix anywhere but in pages.
     names: BTreeSet<&'a str>,
-    commands: Commands,
+    commands: DocumentedCommands,
     words: Words<'a>,
     tasks: Tasks<'a>,
+    values: Values<'a>,
 }
 
 impl<'a> Repository<'a> {
@@ -51,7 +56,9 @@ impl<'a> Repository<'a> {
         let names = (files.iter())
             .filter(|(path, _)| !is_page(path))
             .flat_map(|(_, text)| text.lines().flat_map(prefixed).map(|(name, _)| name));
-        let commands = files.get(COMMANDS).map(|page| Commands::parse(page));
+        let commands = files
+            .get(COMMANDS)
+            .map(|page| DocumentedCommands::parse(page));
         Self {
             files,
             folders,
@@ -60,6 +67,7 @@ impl<'a> Repository<'a> {
             commands: commands.unwrap_or_default(),
             words: Words::of(files),
             tasks: Tasks::of(files),
+            values: Values::of(files),
         }
     }
 
@@ -96,6 +104,11 @@ impl<'a> Repository<'a> {
                 }
             }
             let text = self.files.get(*path).map_or("", String::as_str);
+            if *path != CHANGES {
+                for (line, message) in self.values.complaints(path, page, text) {
+                    say(line, message);
+                }
+            }
             for (number, line) in text.lines().enumerate() {
                 for (name, end) in prefixed(line) {
                     if !self.is_name(name, end) {

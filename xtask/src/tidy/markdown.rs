@@ -20,6 +20,8 @@ pub struct Page {
     pub shell: Vec<At<String>>,
     /// Keys in `toml` blocks that have `_` in their names.
     pub keys: Vec<At<String>>,
+    /// Lines of `toml` blocks, without comments.
+    pub settings: Vec<At<String>>,
 }
 
 impl Page {
@@ -81,7 +83,12 @@ impl Page {
 
     /// `max_size = "5G"`, `{ url = "…", read_only = true }`.
     fn settings_line(&mut self, line: usize, text: &str) {
-        let before_values = text.split('#').next().unwrap_or_default().split(" = ");
+        let setting = text.split('#').next().unwrap_or_default();
+        self.settings.push(At {
+            line,
+            what: setting.to_owned(),
+        });
+        let before_values = setting.split(" = ");
         let names = before_values.filter_map(|part| {
             part.rsplit(|c: char| !(c.is_ascii_lowercase() || c == '_'))
                 .next()
