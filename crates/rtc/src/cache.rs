@@ -1,6 +1,7 @@
 //! The cache of compiled kernels: in memory, in folders, in shared caches; each is compiled once for all callers.
 
 mod find_or_make;
+mod linked;
 mod many;
 mod products;
 mod why;
@@ -11,9 +12,8 @@ pub use why::{PartChange, Why};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
-use std::time::Instant;
 
-use warpcc_cache::{InputManifest, Key, Upstream};
+use warpcc_cache::{Key, Upstream};
 
 use crate::call_limits::CallLimits;
 use crate::compiler::{Compiled, Compiler};
@@ -22,8 +22,8 @@ use crate::environment::Environment;
 use crate::error::Error;
 use crate::kernel::Loaded;
 use crate::keys;
-use crate::linker::{LinkRequest, Linker};
-use crate::memory::{Memory, Remembered, read, written};
+use crate::linker::Linker;
+use crate::memory::{Memory, Remembered, written};
 use crate::option_rules::writes_a_file;
 use crate::record::Recorder;
 use crate::request::CompileRequest;
@@ -322,62 +322,6 @@ impl KernelCache {
         Ok(image)
     }
 
-    /// The linked image of `request`, from the same places as [`KernelCache::get`].
-    ///
-    /// # Errors
-    /// There is no nvJitLink, or as [`Linker::link`].
-    pub fn get_linked(&self, request: &LinkRequest, limits: &CallLimits) -> Result<Image, Error> {
-        let linker = self.linker()?;
-        let builds = self.build(1, [linker.library()].into_iter());
-        let key = keys::of_link(linker, builds, request);
-        let make = || {
-            limits.check(&request.name)?;
-            let start = Instant::now();
-            let linked = linker.link(request);
-            self.usage.spent(start.elapsed());
-            let linked = linked?;
-            let compiled = Compiled {
-                target: Target::Cubin(request.target),
-                image: linked.image,
-                lowered: Vec::new(),
-                log: linked.log,
-            };
-            Ok((compiled, true))
-        };
-        self.once(&key, &request.name, limits, || {
-            if let Some(image) = read(&self.linked).get(&key) {
-                return Ok((image.compiled.clone(), Found::Memory));
-            }
-            let (compiled, found) = self.find_or_make(&key, &request.name, limits, make)?;
-            let image = Remembered::new(&compiled, key, InputManifest::default(), PathBuf::new());
-            written(&self.linked).put(key, image);
-            Ok((compiled, found))
-        })
-    }
-
-    /// The cubin of a PTX text for a GPU: like the driver's JIT, but stored for every process and machine, of any size, and
-    /// made without a GPU.
-    ///
-    /// # Errors
-    /// `CUDA_DISABLE_PTX_JIT` is set, or as [`KernelCache::get_linked`].
-    pub fn load_ptx(
-        &self,
-        name: &str,
-        ptx: &[u8],
-        target: RealArch,
-        limits: &CallLimits,
-    ) -> Result<Image, Error> {
-        if self.settings.disable_ptx_jit {
-            return Err(Error::invalid(
-                "CUDA_DISABLE_PTX_JIT",
-                format!("it is set, and {name} is PTX, which would have to be compiled"),
-            ));
-        }
-        let image = self.get_linked(&LinkRequest::of_ptx(name, ptx, target), limits)?;
-        self.record(|recorder| recorder.ptx(name, ptx, target));
-        Ok(image)
-    }
-
     fn record(&self, what: impl FnOnce(&Recorder) -> Result<(), String>) {
         if let Some(Err(why)) = self.recorder.as_ref().map(what) {
             self.tiers.remark(why);
@@ -387,15 +331,6 @@ impl KernelCache {
     /// Whether anything besides texts and options may matter for kernels of [`KernelCache::get_image`].
     pub(crate) fn knows_the_directory(&self) -> bool {
         self.common.knows_the_directory()
-    }
-
-    /// nvJitLink, looked for when it is first needed.
-    pub(crate) fn linker(&self) -> Result<&Linker, Error> {
-        let found = self.linker.get_or_init(|| {
-            let beside = self.compiler.library().parent();
-            Linker::find_with(None, beside, &self.environment)
-        });
-        found.as_ref().map_err(Clone::clone)
     }
 }
 

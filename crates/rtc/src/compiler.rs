@@ -14,7 +14,7 @@ use crate::environment::Environment;
 use crate::error::{CompileFailure, Error};
 use crate::includes;
 use crate::job_texts::JobTexts;
-use crate::nvrtc::{BundledHeaders, Fault, LoadedBuild, Made, Nvrtc};
+use crate::nvrtc::{BundledHeaders, LoadedBuild, Made, Nvrtc, NvrtcError};
 use crate::request::{CompileRequest, PrecompiledHeaders};
 use crate::target::Target;
 use crate::version::Version;
@@ -166,13 +166,13 @@ impl Compiler {
         }
         let path = c_text("folder", folder.as_os_str().as_bytes())?;
         let named = |fault| match fault {
-            Fault::Call { code, .. } => Error::File {
+            NvrtcError::Call { code, .. } => Error::File {
                 action: "write NVRTC's headers into",
                 path: folder.to_path_buf(),
                 problem: code,
             },
             // These two concern compilations only.
-            Fault::Stopped | Fault::Refused { .. } => Error::Call {
+            NvrtcError::Stopped | NvrtcError::Refused { .. } => Error::Call {
                 call: "nvrtcInstallBundledHeaders",
                 code: "an unexpected answer".to_owned(),
             },
@@ -200,7 +200,7 @@ impl Compiler {
         &self,
         request: &CompileRequest,
         limits: &CallLimits,
-        elsewhere: impl FnOnce(&JobTexts) -> Option<Result<Made, Fault>>,
+        elsewhere: impl FnOnce(&JobTexts) -> Option<Result<Made, NvrtcError>>,
     ) -> Result<Compiled, Error> {
         request.check()?;
         limits.check(&request.name)?;
@@ -300,21 +300,21 @@ impl Compiler {
 
     fn failure(
         &self,
-        fault: Fault,
+        fault: NvrtcError,
         request: &CompileRequest,
         limits: &CallLimits,
         options: &[Vec<u8>],
     ) -> Error {
         match fault {
-            Fault::Stopped => match limits.passed(&request.name) {
+            NvrtcError::Stopped => match limits.passed(&request.name) {
                 Err(error) => error,
                 // Time has passed since the check.
                 Ok(()) => Error::Cancelled {
                     what: request.name.to_string(),
                 },
             },
-            Fault::Call { call, code } => Error::Call { call, code },
-            Fault::Refused { code, log } => Error::Compile(Box::new(CompileFailure {
+            NvrtcError::Call { call, code } => Error::Call { call, code },
+            NvrtcError::Refused { code, log } => Error::Compile(Box::new(CompileFailure {
                 name: request.name.to_string(),
                 target: request.target.to_string(),
                 nvrtc: self.version().to_string(),

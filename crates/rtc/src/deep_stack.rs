@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::call_limits::CallLimits;
-use crate::nvrtc::{Fault, Made};
+use crate::nvrtc::{Made, NvrtcError};
 
 /// Templates nest deeply, and so does a compiler's stack; a thread of Rust's has 2 MiB.
 pub(crate) const STACK: usize = 64 << 20;
@@ -19,9 +19,9 @@ const GRACE: Duration = Duration::from_millis(200);
 
 /// Runs the compiler on a thread of its own. If a limit is reached and the compiler does not stop, the thread is left
 /// behind: it ends when the compiler notices, and its result is dropped.
-pub(crate) fn on_a_deep_stack<W>(work: W, limits: &CallLimits) -> Result<Made, Fault>
+pub(crate) fn on_a_deep_stack<W>(work: W, limits: &CallLimits) -> Result<Made, NvrtcError>
 where
-    W: FnOnce() -> Result<Made, Fault> + Send + 'static,
+    W: FnOnce() -> Result<Made, NvrtcError> + Send + 'static,
 {
     let cell = Arc::new(Mutex::new(Some(work)));
     let take = |cell: &Mutex<Option<W>>| cell.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -52,7 +52,7 @@ where
             Ok(Ok(made)) => return made,
             Ok(Err(panic)) => resume_unwind(panic),
             Err(RecvTimeoutError::Disconnected) => {
-                return Err(Fault::Call {
+                return Err(NvrtcError::Call {
                     call: "a thread for the compiler",
                     code: "it ended without an answer".to_owned(),
                 });
@@ -61,7 +61,7 @@ where
                 if limits.check("").is_err()
                     && over.get_or_insert_with(Instant::now).elapsed() > GRACE
                 {
-                    return Err(Fault::Stopped);
+                    return Err(NvrtcError::Stopped);
                 }
             }
         }

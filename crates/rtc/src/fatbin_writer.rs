@@ -7,7 +7,7 @@ use crate::c_text::{c_text, with_zero};
 use crate::compiler::Compiled;
 use crate::environment::Environment;
 use crate::error::Error;
-use crate::nvfatbin::{Fault, Kind, NvFatbin, Part};
+use crate::nvfatbin::{Kind, NvFatbin, NvFatbinError, Part};
 use crate::target::Target;
 use crate::version::Version;
 
@@ -144,7 +144,7 @@ fn text_of(image: &FatbinImage) -> Result<Option<std::ffi::CString>, Error> {
     }
 }
 
-fn failure(fault: Fault, images: &[FatbinImage]) -> Error {
+fn failure(fault: NvFatbinError, images: &[FatbinImage]) -> Error {
     let image = fault.part.and_then(|index| images.get(index));
     Error::Fatbin {
         what: image.map_or_else(

@@ -5,7 +5,7 @@
               people can compare"
 )]
 
-use std::ffi::{c_int, c_uint, c_void};
+use std::ffi::{c_char, c_int, c_uint, c_void};
 
 use libloading::os::unix::Library;
 
@@ -13,6 +13,8 @@ use crate::version::Version;
 
 /// The handle of a program, a link or a fat binary.
 pub(crate) type Handle = *mut c_void;
+/// A library's text for one of its error codes.
+pub(crate) type ErrorString = unsafe extern "C" fn(c_int) -> *const c_char;
 type GetSize = unsafe extern "C" fn(Handle, *mut usize) -> c_int;
 type GetBytes = unsafe extern "C" fn(Handle, *mut c_void) -> c_int;
 type GetVersion = unsafe extern "C" fn(*mut c_uint, *mut c_uint) -> c_int;

@@ -5,7 +5,7 @@ use std::os::unix::ffi::OsStrExt;
 
 use crate::c_text::c_text;
 use crate::error::Error;
-use crate::nvrtc::{Job, Take};
+use crate::nvrtc::{CompileJob, Take};
 use crate::request::{CompileRequest, Text, program_name};
 use crate::target::Target;
 
@@ -70,8 +70,8 @@ impl JobTexts {
     }
 
     /// The job for NVRTC, which `stop` can end.
-    pub(crate) fn job<'j>(&'j self, stop: Option<&'j (dyn Fn() -> bool + Sync)>) -> Job<'j> {
-        Job {
+    pub(crate) fn job<'j>(&'j self, stop: Option<&'j (dyn Fn() -> bool + Sync)>) -> CompileJob<'j> {
+        CompileJob {
             source: &self.source,
             name: &self.name,
             headers: &self.headers,

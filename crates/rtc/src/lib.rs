@@ -27,6 +27,7 @@ mod fatbin_writer;
 mod fatbins;
 mod ffi;
 mod float_environment;
+mod image_record;
 mod include_names;
 mod includes;
 mod job_texts;

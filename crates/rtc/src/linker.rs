@@ -7,7 +7,7 @@ use std::sync::Arc;
 use crate::c_text::{c_text, with_zero};
 use crate::environment::Environment;
 use crate::error::Error;
-use crate::nvjitlink::{Fault, Job, NvJitLink};
+use crate::nvjitlink::{LinkJob, NvJitLink, NvJitLinkError};
 use crate::target::RealArch;
 use crate::version::Version;
 
@@ -176,7 +176,7 @@ impl Linker {
             let name = c_text("name of a piece", piece.name.as_bytes())?;
             pieces.push((piece.kind.number(), bytes, name));
         }
-        let job = Job {
+        let job = LinkJob {
             options: &options,
             pieces: &pieces,
         };
@@ -239,7 +239,7 @@ fn with_end(piece: &Piece) -> Result<Option<CString>, Error> {
     with_zero(&format!("PTX {:?}", piece.name), &piece.bytes).map(Some)
 }
 
-fn failure(fault: Fault, request: &LinkRequest) -> Error {
+fn failure(fault: NvJitLinkError, request: &LinkRequest) -> Error {
     let piece = fault.piece.and_then(|index| request.pieces.get(index));
     let what = match piece {
         Some(piece) if piece.name != request.name => {

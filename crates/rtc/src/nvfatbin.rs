@@ -13,7 +13,7 @@ use libloading::os::unix::Library;
 
 use crate::environment::Environment;
 use crate::error::LibraryError;
-use crate::ffi::{self, Handle, Output, function};
+use crate::ffi::{self, ErrorString, Handle, Output, function};
 use crate::library::{self, Wanted};
 use crate::version::Version;
 
@@ -26,8 +26,8 @@ const WANTED: Wanted = Wanted {
              WARPCC_NVFATBIN",
 };
 
-type Create = unsafe extern "C" fn(*mut Handle, *const *const c_char, usize) -> c_int;
-type Destroy = unsafe extern "C" fn(*mut Handle) -> c_int;
+type CreateFatbin = unsafe extern "C" fn(*mut Handle, *const *const c_char, usize) -> c_int;
+type DestroyFatbin = unsafe extern "C" fn(*mut Handle) -> c_int;
 /// The arguments are code, size, architecture and name.
 type AddCubin =
     unsafe extern "C" fn(Handle, *const c_void, usize, *const c_char, *const c_char) -> c_int;
@@ -40,15 +40,14 @@ type AddText = unsafe extern "C" fn(
     *const c_char,
     *const c_char,
 ) -> c_int;
-type ErrorString = unsafe extern "C" fn(c_int) -> *const c_char;
 
 /// nvFatbin, which stays loaded until the process ends. Any number of threads may use it.
 #[derive(Debug)]
 pub(crate) struct NvFatbin {
     version: Version,
     path: PathBuf,
-    create: Create,
-    destroy: Destroy,
+    create: CreateFatbin,
+    destroy: DestroyFatbin,
     cubin: AddCubin,
     ptx: AddText,
     lto_ir: AddText,
@@ -75,7 +74,7 @@ pub(crate) struct Part<'j> {
 }
 
 /// Why a job failed: nvFatbin's message, and the image that it is about.
-pub(crate) struct Fault {
+pub(crate) struct NvFatbinError {
     pub code: String,
     pub part: Option<usize>,
 }
@@ -92,7 +91,7 @@ impl NvFatbin {
     fn load(library: &'static Library) -> Result<Self, String> {
         // SAFETY: each has the type that nvFatbin.h declares; all types are listed above.
         unsafe {
-            let create: Create = function(library, "nvFatbinCreate")?;
+            let create: CreateFatbin = function(library, "nvFatbinCreate")?;
             Ok(Self {
                 version: ffi::version(library, "nvFatbinVersion")?,
                 path: library::file_at(create as usize).unwrap_or_default(),
@@ -116,7 +115,11 @@ impl NvFatbin {
         &self.path
     }
 
-    pub(crate) fn run(&self, options: &[CString], parts: &[Part<'_>]) -> Result<Vec<u8>, Fault> {
+    pub(crate) fn run(
+        &self,
+        options: &[CString],
+        parts: &[Part<'_>],
+    ) -> Result<Vec<u8>, NvFatbinError> {
         let options: Vec<_> = options.iter().map(|option| option.as_ptr()).collect();
         let mut making = Making {
             library: self,
@@ -158,7 +161,7 @@ impl NvFatbin {
         })
     }
 
-    fn check(&self, code: c_int, part: Option<usize>) -> Result<(), Fault> {
+    fn check(&self, code: c_int, part: Option<usize>) -> Result<(), NvFatbinError> {
         if code == 0 {
             return Ok(());
         }
@@ -171,7 +174,7 @@ impl NvFatbin {
                 .to_string_lossy()
                 .into_owned(),
         };
-        Err(Fault { code, part })
+        Err(NvFatbinError { code, part })
     }
 }
 

@@ -52,8 +52,8 @@ const RESULTS: [&str; 19] = [
     "ERROR_LTO_NOT_ENABLED",
 ];
 
-type Create = unsafe extern "C" fn(*mut Handle, u32, *const *const c_char) -> c_int;
-type Destroy = unsafe extern "C" fn(*mut Handle) -> c_int;
+type CreateLink = unsafe extern "C" fn(*mut Handle, u32, *const *const c_char) -> c_int;
+type DestroyLink = unsafe extern "C" fn(*mut Handle) -> c_int;
 type AddData = unsafe extern "C" fn(Handle, c_int, *const c_void, usize, *const c_char) -> c_int;
 type OfHandle = unsafe extern "C" fn(Handle) -> c_int;
 
@@ -62,8 +62,8 @@ type OfHandle = unsafe extern "C" fn(Handle) -> c_int;
 pub(crate) struct NvJitLink {
     version: Version,
     path: PathBuf,
-    create: Create,
-    destroy: Destroy,
+    create: CreateLink,
+    destroy: DestroyLink,
     add: AddData,
     complete: OfHandle,
     error_log: Output,
@@ -72,14 +72,14 @@ pub(crate) struct NvJitLink {
 }
 
 /// The input of a link, in nvJitLink's terms.
-pub(crate) struct Job<'j> {
+pub(crate) struct LinkJob<'j> {
     pub options: &'j [CString],
     /// `nvJitLinkInputType`, bytes and name.
     pub pieces: &'j [(c_int, &'j [u8], CString)],
 }
 
 /// Why a job failed: nvJitLink's name for the error, its log, and the piece that it is about.
-pub(crate) struct Fault {
+pub(crate) struct NvJitLinkError {
     pub code: String,
     pub log: String,
     pub piece: Option<usize>,
@@ -109,7 +109,7 @@ impl NvJitLink {
     }
 
     /// Links, and returns the cubin and the log.
-    pub(crate) fn run(&self, job: &Job<'_>) -> Result<(Vec<u8>, String), Fault> {
+    pub(crate) fn run(&self, job: &LinkJob<'_>) -> Result<(Vec<u8>, String), NvJitLinkError> {
         let _usual = AsInANewProcess::begin();
         let options: Vec<_> = job.options.iter().map(|option| option.as_ptr()).collect();
         let mut linking = Linking {
@@ -159,14 +159,14 @@ struct Linking<'l> {
 }
 
 impl Linking<'_> {
-    fn check(&self, code: c_int, piece: Option<usize>) -> Result<(), Fault> {
+    fn check(&self, code: c_int, piece: Option<usize>) -> Result<(), NvJitLinkError> {
         if code == 0 {
             return Ok(());
         }
         let name = usize::try_from(code)
             .ok()
             .and_then(|code| RESULTS.get(code));
-        Err(Fault {
+        Err(NvJitLinkError {
             code: name.map_or_else(
                 || format!("error {code}"),
                 |name| format!("NVJITLINK_{name}"),
@@ -176,7 +176,7 @@ impl Linking<'_> {
         })
     }
 
-    fn bytes(&self, output: Output) -> Result<Vec<u8>, Fault> {
+    fn bytes(&self, output: Output) -> Result<Vec<u8>, NvJitLinkError> {
         // SAFETY: a live handle.
         unsafe { output.bytes(self.handle) }.or_else(|code| {
             self.check(code, None)?;
@@ -221,7 +221,7 @@ impl Named {
         plain
             .chain(versions)
             .map(|suffix| Self { library, suffix })
-            .find(|named| named.function::<Create>("Create").is_ok())
+            .find(|named| named.function::<CreateLink>("Create").is_ok())
     }
 
     fn load(&self) -> Result<NvJitLink, String> {
@@ -230,7 +230,7 @@ impl Named {
             // SAFETY: each has the type that nvJitLink.h declares.
             unsafe { Output::find(self.library, &size, &get) }
         };
-        let create: Create = self.function("Create")?;
+        let create: CreateLink = self.function("Create")?;
         Ok(NvJitLink {
             version: self.version(),
             path: library::file_at(create as usize).unwrap_or_default(),

@@ -25,9 +25,9 @@ use crate::float_environment::AsInANewProcess;
 use crate::library::{self, Wanted};
 use crate::version::{OLDEST, Version};
 
-pub(crate) use functions::Fault;
-use functions::{Create, Functions, RawHeaders};
-pub(crate) use program::{Job, Made, Take};
+pub(crate) use functions::NvrtcError;
+use functions::{CreateProgram, Functions, RawHeaders};
+pub(crate) use program::{CompileJob, Made, Take};
 
 const WANTED: Wanted = Wanted {
     name: "NVRTC (libnvrtc.so)",
@@ -103,7 +103,7 @@ impl Nvrtc {
 
     fn load(library: &'static Library) -> Result<Self, String> {
         // SAFETY: it is the type that nvrtc.h declares.
-        let create: Create = unsafe { function(library, "nvrtcCreateProgram") }?;
+        let create: CreateProgram = unsafe { function(library, "nvrtcCreateProgram") }?;
         let path = library::file_at(create as usize).unwrap_or_default();
         // SAFETY: it takes two numbers.
         let version = unsafe { ffi::version(library, "nvrtcVersion") }
@@ -170,19 +170,19 @@ impl Nvrtc {
         })
     }
 
-    pub(crate) fn run(&self, job: &Job<'_>) -> Result<Made, Fault> {
+    pub(crate) fn run(&self, job: &CompileJob<'_>) -> Result<Made, NvrtcError> {
         let _usual = AsInANewProcess::begin();
         program::compile(&self.functions, job)
     }
 
     /// Writes the headers into a folder, unless they exist; NVRTC makes sure that several processes can do so at once.
-    pub(crate) fn install_headers(&self, folder: &CStr) -> Result<(), Fault> {
+    pub(crate) fn install_headers(&self, folder: &CStr) -> Result<(), NvrtcError> {
         /// `NVRTC_INSTALL_HEADERS_SKIP_IF_EXISTS` of nvrtc.h.
         const SKIP_IF_THERE: c_uint = 0;
         let call = "nvrtcInstallBundledHeaders";
         let Some((_, install)) = self.functions.headers else {
             let code = "this version has none".to_owned();
-            return Err(Fault::Call { call, code });
+            return Err(NvrtcError::Call { call, code });
         };
         let mut why: *const c_char = ptr::null();
         // SAFETY: a text that ends with a zero, and a live pointer.
@@ -194,7 +194,7 @@ impl Nvrtc {
         let why = (!why.is_null()).then(|| unsafe { CStr::from_ptr(why) }.to_string_lossy());
         let name = self.functions.name_of(code);
         let code = why.map_or_else(|| name.clone(), |why| format!("{name}: {why}"));
-        Err(Fault::Call { call, code })
+        Err(NvrtcError::Call { call, code })
     }
 
     /// Whether a running compilation can be stopped (12.8).

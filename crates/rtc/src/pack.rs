@@ -8,17 +8,18 @@
 //! A number has 8 bytes, the lowest first; a hash is a BLAKE3. The index is verified when a pack is opened, and a body
 //! whenever it is read: what is damaged is not there.
 
+mod whole_file;
+
 use std::fs::File;
-use std::io::{self, Write as _};
-use std::os::fd::AsRawFd as _;
+use std::io;
 use std::os::unix::fs::{FileExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{AtFlags, CWD, Mode, OFlags};
 use warpcc_cache::{Key, regular_file};
 
 use crate::compiler::Compiled;
 use crate::entry::{Kept, closed, opened};
+use whole_file::replace;
 
 const MAGIC: &[u8] = b"warpcc-pack 1\n";
 const HEAD: usize = MAGIC.len() + 8 + 8 + 32;
@@ -239,44 +240,10 @@ pub fn write_pack(path: &Path, images: &[(Key, &Compiled)]) -> Result<(), PackEr
     })
 }
 
-/// Writes a file under another name first, so that no reader sees half of it.
-fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let mut beside = path.as_os_str().to_owned();
-    beside.push(format!(".{}.new", std::process::id()));
-    let beside = PathBuf::from(beside);
-    let written = write_unnamed(path, bytes)
-        .and_then(|file| link_to(&file, &beside))
-        // Not every file system has files without a name.
-        .or_else(|_| File::create_new(&beside).and_then(|mut file| file.write_all(bytes)))
-        .and_then(|()| std::fs::rename(&beside, path));
-    if written.is_err() {
-        drop(std::fs::remove_file(&beside));
-    }
-    written
-}
-
-/// Writes a file without a name, in the folder of `path`: nothing is left if this process is killed meanwhile.
-fn write_unnamed(path: &Path, bytes: &[u8]) -> io::Result<File> {
-    let folder = path
-        .parent()
-        .filter(|folder| !folder.as_os_str().is_empty());
-    let how = OFlags::TMPFILE | OFlags::WRONLY | OFlags::CLOEXEC;
-    let mode = Mode::from_raw_mode(0o666);
-    let file = rustix::fs::open(folder.unwrap_or(Path::new(".")), how, mode)?;
-    let mut file = File::from(file);
-    file.write_all(bytes)?;
-    Ok(file)
-}
-
-fn link_to(file: &File, path: &Path) -> io::Result<()> {
-    let unnamed = format!("/proc/self/fd/{}", file.as_raw_fd());
-    rustix::fs::linkat(CWD, unnamed, CWD, path, AtFlags::SYMLINK_FOLLOW)?;
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use whole_file::write_unnamed;
 
     fn key(number: u8) -> Key {
         Key([number; 32])

@@ -10,11 +10,10 @@ use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 
 use libloading::os::unix::Library;
 
-use crate::ffi::{Handle, Output, function};
+use crate::ffi::{ErrorString, Handle, Output, function};
 
 type Strings = *const *const c_char;
-type ErrorString = unsafe extern "C" fn(c_int) -> *const c_char;
-pub(super) type Create = unsafe extern "C" fn(
+pub(super) type CreateProgram = unsafe extern "C" fn(
     *mut Handle,
     *const c_char,
     *const c_char,
@@ -22,7 +21,7 @@ pub(super) type Create = unsafe extern "C" fn(
     Strings,
     Strings,
 ) -> c_int;
-type Destroy = unsafe extern "C" fn(*mut Handle) -> c_int;
+type DestroyProgram = unsafe extern "C" fn(*mut Handle) -> c_int;
 type AddName = unsafe extern "C" fn(Handle, *const c_char) -> c_int;
 type Compile = unsafe extern "C" fn(Handle, c_int, Strings) -> c_int;
 type LoweredName = unsafe extern "C" fn(Handle, *const c_char, *mut *const c_char) -> c_int;
@@ -48,8 +47,8 @@ pub(super) struct RawHeaders {
 #[derive(Debug)]
 pub(super) struct Functions {
     pub(super) error_string: ErrorString,
-    pub(super) create: Create,
-    pub(super) destroy: Destroy,
+    pub(super) create: CreateProgram,
+    pub(super) destroy: DestroyProgram,
     pub(super) add_name: AddName,
     pub(super) compile: Compile,
     pub(super) lowered_name: LoweredName,
@@ -64,7 +63,7 @@ pub(super) struct Functions {
 }
 
 /// Why a job failed.
-pub(crate) enum Fault {
+pub(crate) enum NvrtcError {
     /// `stop` returned true.
     Stopped,
     /// NVRTC refused the program; NVRTC's name for the error, and its log.
@@ -96,14 +95,14 @@ impl Functions {
         }
     }
 
-    pub(super) fn fault(&self, call: &'static str, code: c_int) -> Fault {
-        Fault::Call {
+    pub(super) fn fault(&self, call: &'static str, code: c_int) -> NvrtcError {
+        NvrtcError::Call {
             call,
             code: self.name_of(code),
         }
     }
 
-    pub(super) fn check(&self, call: &'static str, code: c_int) -> Result<(), Fault> {
+    pub(super) fn check(&self, call: &'static str, code: c_int) -> Result<(), NvrtcError> {
         match code {
             0 => Ok(()),
             code => Err(self.fault(call, code)),

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::ffi::{Handle, Output};
 
-use super::functions::{Fault, Functions};
+use super::functions::{Functions, NvrtcError};
 
 /// `NVRTC_ERROR_CANCELLED` of nvrtc.h.
 const CANCELLED: c_int = 16;
@@ -26,7 +26,7 @@ pub(crate) enum Take {
 }
 
 /// The input of a compilation, in NVRTC's terms.
-pub(crate) struct Job<'j> {
+pub(crate) struct CompileJob<'j> {
     pub source: &'j CStr,
     pub name: &'j CStr,
     /// Name and text.
@@ -47,7 +47,7 @@ pub(crate) struct Made {
 }
 
 /// Compiles.
-pub(super) fn compile(functions: &Functions, job: &Job<'_>) -> Result<Made, Fault> {
+pub(super) fn compile(functions: &Functions, job: &CompileJob<'_>) -> Result<Made, NvrtcError> {
     let program = Program::create(functions, job)?;
     for expression in job.expressions {
         // SAFETY: a live program and a text that ends with a zero.
@@ -71,10 +71,10 @@ pub(super) fn compile(functions: &Functions, job: &Job<'_>) -> Result<Made, Faul
         unsafe { (functions.compile)(program.handle, count(options.len()), options.as_ptr()) };
     let log = program.text("nvrtcGetProgramLog", functions.log)?;
     if code == CANCELLED {
-        return Err(Fault::Stopped);
+        return Err(NvrtcError::Stopped);
     }
     if code != 0 {
-        return Err(Fault::Refused {
+        return Err(NvrtcError::Refused {
             code: functions.name_of(code),
             log,
         });
@@ -123,7 +123,7 @@ struct Program<'f> {
 }
 
 impl<'f> Program<'f> {
-    fn create(functions: &'f Functions, job: &Job<'_>) -> Result<Self, Fault> {
+    fn create(functions: &'f Functions, job: &CompileJob<'_>) -> Result<Self, NvrtcError> {
         let names: Vec<_> = job.headers.iter().map(|(name, _)| name.as_ptr()).collect();
         let texts: Vec<_> = job.headers.iter().map(|(_, text)| text.as_ptr()).collect();
         let mut handle: Handle = ptr::null_mut();
@@ -142,26 +142,26 @@ impl<'f> Program<'f> {
         Ok(Self { functions, handle })
     }
 
-    fn bytes(&self, call: &'static str, output: Output) -> Result<Vec<u8>, Fault> {
+    fn bytes(&self, call: &'static str, output: Output) -> Result<Vec<u8>, NvrtcError> {
         // SAFETY: a live program.
         let bytes = unsafe { output.bytes(self.handle) };
         bytes.map_err(|code| self.functions.fault(call, code))
     }
 
-    fn text(&self, call: &'static str, output: Output) -> Result<String, Fault> {
+    fn text(&self, call: &'static str, output: Output) -> Result<String, NvrtcError> {
         // SAFETY: a live program.
         let text = unsafe { output.text(self.handle) };
         text.map_err(|code| self.functions.fault(call, code))
     }
 
-    fn lowered(&self, expression: &CStr) -> Result<String, Fault> {
+    fn lowered(&self, expression: &CStr) -> Result<String, NvrtcError> {
         let mut name: *const c_char = ptr::null();
         let get = self.functions.lowered_name;
         // SAFETY: a live program, a text that ends with a zero, and a live pointer for the answer.
         let code = unsafe { get(self.handle, expression.as_ptr(), &raw mut name) };
         self.functions.check("nvrtcGetLoweredName", code)?;
         if name.is_null() {
-            return Err(Fault::Call {
+            return Err(NvrtcError::Call {
                 call: "nvrtcGetLoweredName",
                 code: "no name and no error".to_owned(),
             });

@@ -7,7 +7,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use crate::job_texts::JobTexts;
-use crate::nvrtc::{Fault, LoadedBuild, Made};
+use crate::nvrtc::{LoadedBuild, Made, NvrtcError};
 use crate::version::Version;
 
 /// The first text of both sides. Processes of two versions of this library do not work together.
@@ -153,7 +153,7 @@ impl Task {
 /// The answer to a [`Task`].
 pub(super) enum Answer {
     /// NVRTC made an image, or refused the text.
-    Done(Result<Made, Fault>),
+    Done(Result<Made, NvrtcError>),
     /// The compiling process leaves it to the other.
     Left,
 }
@@ -168,7 +168,7 @@ impl Answer {
                 let lowered = made.lowered.iter().map(String::as_str).collect();
                 (number, 1, "", &made.log, lowered, &made.image)
             }
-            Self::Done(Err(Fault::Refused { code, log })) => {
+            Self::Done(Err(NvrtcError::Refused { code, log })) => {
                 (number, 2, code, log, Vec::new(), &[])
             }
             // Any other failure happens again in the process that asked, or does not.
@@ -193,7 +193,7 @@ impl Answer {
                 lowered: lowered.into_iter().map(str::to_owned).collect(),
                 log: log.to_owned(),
             }))),
-            2 => Some(Self::Done(Err(Fault::Refused {
+            2 => Some(Self::Done(Err(NvrtcError::Refused {
                 code: code.to_owned(),
                 log: log.to_owned(),
             }))),

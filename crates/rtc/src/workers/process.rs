@@ -16,7 +16,7 @@ use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
 use crate::call_limits::CallLimits;
 use crate::job_texts::JobTexts;
-use crate::nvrtc::{Fault, LoadedBuild, Made};
+use crate::nvrtc::{LoadedBuild, Made, NvrtcError};
 
 use super::command::WorkerCommand;
 use super::message::{Answer, Hello, LARGEST, Received, framed, ready_from_bytes, task_to_bytes};
@@ -126,7 +126,7 @@ impl Worker {
         directory: Option<&Path>,
         texts: &JobTexts,
         limits: &CallLimits,
-    ) -> Result<Option<Result<Made, Fault>>, Trouble> {
+    ) -> Result<Option<Result<Made, NvrtcError>>, Trouble> {
         self.tasks += 1;
         let task = task_to_bytes(self.tasks, directory, texts);
         let answer = self.exchange(&task, Expected::Answer, limits)?;
@@ -310,7 +310,7 @@ mod tests {
             run(good, Some(Path::new("/nowhere"))),
             (None, Ok(_))
         ));
-        let (Some(Err(Fault::Refused { log, .. })), Err(_)) = run("oops", None) else {
+        let (Some(Err(NvrtcError::Refused { log, .. })), Err(_)) = run("oops", None) else {
             panic!("it compiles");
         };
         assert!(log.contains("oops"), "{log}");
