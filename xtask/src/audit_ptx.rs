@@ -25,14 +25,14 @@ use clap::Args;
 
 use crate::soak::random::Random;
 use claim::Claim;
-use commands::Commands;
-use compile::{Compiled, Ending};
-use figures::Figures;
+use commands::CompileCommands;
+use compile::{CompileOutcome, Compiled};
+use figures::AuditFigures;
 use source::{Base, Edit};
 
 /// What to try, and for how long.
 #[derive(Args)]
-pub struct Options {
+pub struct AuditOptions {
     /// How long to run
     #[arg(long, default_value_t = 1.0)]
     minutes: f64,
@@ -57,7 +57,7 @@ pub struct Options {
 }
 
 /// Runs the audit.
-pub fn main(options: &Options) -> Result<()> {
+pub fn main(options: &AuditOptions) -> Result<()> {
     fs::create_dir_all(&options.out)?;
     let nvcc = options.nvcc.canonicalize();
     let nvcc = nvcc.with_context(|| format!("failed to find {}", options.nvcc.display()))?;
@@ -67,7 +67,7 @@ pub fn main(options: &Options) -> Result<()> {
     };
     let end = Instant::now() + Duration::from_secs_f64(options.minutes * 60.0);
     let next = AtomicU64::new(options.seed);
-    let all = Mutex::new(Figures::default());
+    let all = Mutex::new(AuditFigures::default());
     std::thread::scope(|scope| -> Result<()> {
         let work = || -> Result<()> {
             let dir = tempfile::tempdir()?;
@@ -78,7 +78,7 @@ pub fn main(options: &Options) -> Result<()> {
                     Some(_) => real_files::open(&listed, seed)?,
                     None => invent::invent(seed, &mut random),
                 };
-                let place = Place {
+                let place = AuditFolder {
                     nvcc: &nvcc,
                     dir: dir.path(),
                     end,
@@ -110,7 +110,7 @@ pub fn main(options: &Options) -> Result<()> {
 }
 
 /// Where sources are compiled, and until when.
-struct Place<'a> {
+struct AuditFolder<'a> {
     nvcc: &'a Path,
     dir: &'a Path,
     end: Instant,
@@ -118,14 +118,14 @@ struct Place<'a> {
 
 /// Compiles a source and its edits in one folder, whose name is in the bitcode, and compares each with those before.
 fn audit(
-    options: &Options,
-    place: &Place<'_>,
+    options: &AuditOptions,
+    place: &AuditFolder<'_>,
     mut base: Base,
     random: &mut Random,
-) -> Result<Figures> {
-    let Place { nvcc, dir, end } = *place;
-    let mut figures = Figures::default();
-    let Some(commands) = Commands::ask(nvcc, dir, &base.options)? else {
+) -> Result<AuditFigures> {
+    let AuditFolder { nvcc, dir, end } = *place;
+    let mut figures = AuditFigures::default();
+    let Some(commands) = CompileCommands::ask(nvcc, dir, &base.options)? else {
         figures.refused += 1;
         return Ok(figures);
     };
@@ -141,8 +141,8 @@ fn audit(
         };
         let text = base.source.text();
         let compiled = match compile::compile(&commands, dir, text)? {
-            Ending::Made(compiled) => compiled,
-            Ending::Refused(why) => {
+            CompileOutcome::Made(compiled) => compiled,
+            CompileOutcome::Refused(why) => {
                 figures.refused += 1;
                 if round == 0 {
                     fs::write(

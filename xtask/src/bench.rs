@@ -26,11 +26,11 @@ use serde_json::{Value, json};
 use crate::measure::{self, Cost};
 use crate::{programs, repo};
 use competitors::{Contender, Workplace};
-pub use options::Options;
+pub use options::BenchOptions;
 use options::SOURCE;
 
 /// `cargo xtask bench`.
-pub fn main(options: &Options) -> Result<()> {
+pub fn main(options: &BenchOptions) -> Result<()> {
     let nvcc = programs::nvcc(options.nvcc.as_deref())?;
     match options.only.as_slice() {
         [one] if one == fatbin_list::NAME => return fatbin_list::main(options, &nvcc),
@@ -152,7 +152,7 @@ fn print_table(measured: &[Measured]) {
 }
 
 fn report(
-    options: &Options,
+    options: &BenchOptions,
     place: &Workplace,
     measured: &[Measured],
     absent: &[Contender],
@@ -192,7 +192,7 @@ fn report(
     }))
 }
 
-fn write(options: &Options, report: &Value) -> Result<()> {
+fn write(options: &BenchOptions, report: &Value) -> Result<()> {
     let out = options
         .out
         .clone()

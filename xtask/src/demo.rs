@@ -16,7 +16,7 @@ const OBJECT: &str = "demo.o";
 
 /// The programs that the demo compares.
 #[derive(clap::Args)]
-pub struct Options {
+pub struct DemoOptions {
     /// The nvcc to compare with [default: from WARPCC_NVCC, PATH or CUDA_HOME, else a toolkit from PyPI]
     #[arg(long, value_name = "PATH")]
     nvcc: Option<PathBuf>,
@@ -26,7 +26,7 @@ pub struct Options {
 }
 
 /// `cargo xtask demo`.
-pub fn main(options: &Options) -> Result<()> {
+pub fn main(options: &DemoOptions) -> Result<()> {
     let nvcc = programs::nvcc(options.nvcc.as_deref())?;
     let warpcc = programs::launcher(options.warpcc.as_deref())?;
     let demo = Demo::prepare(nvcc, warpcc)?;

@@ -27,7 +27,7 @@ pub use tarball::unpack as unpack_tarball;
 
 /// What to make.
 #[derive(clap::Args)]
-pub struct Options {
+pub struct DistOptions {
     /// The packages to make; all if none is named
     #[arg(value_enum)]
     what: Vec<What>,
@@ -60,7 +60,7 @@ enum What {
 
 /// Everything that a release has, with the programs that are built already, or with new ones.
 pub fn all(program: Option<&Path>) -> Result<()> {
-    main(&Options {
+    main(&DistOptions {
         what: vec![What::All],
         arch: program::Arch::X86_64,
         program: program.map(Path::to_owned),
@@ -68,7 +68,7 @@ pub fn all(program: Option<&Path>) -> Result<()> {
 }
 
 /// `cargo xtask dist`.
-pub fn main(options: &Options) -> Result<()> {
+pub fn main(options: &DistOptions) -> Result<()> {
     let named = |what| options.what.contains(&what);
     let all = options.what.is_empty() || named(What::All);
     let to = folder();

@@ -13,7 +13,7 @@ use std::time::Instant;
 use anyhow::{Context, Result, bail};
 
 use crate::{dist, process, repo, toolkit};
-use page::Page;
+use page::InstallPage;
 
 /// The page whose commands are run.
 const INSTALL: &str = "docs/install.md";
@@ -22,7 +22,7 @@ const SCRIPT: &str = include_str!("../dist/try.sh");
 
 /// The packages to try, and the systems.
 #[derive(clap::Args)]
-pub struct Options {
+pub struct DistTryOptions {
     /// The systems: bullseye, bookworm, trixie; all when none is named
     systems: Vec<String>,
     /// One way to install: wheel, deb or tarball
@@ -41,14 +41,14 @@ const WAYS: [(&str, &str); 3] = [
 ];
 
 /// `cargo xtask dist-try`.
-pub fn main(options: &Options) -> Result<()> {
+pub fn main(options: &DistTryOptions) -> Result<()> {
     if let Some(why) = roots::refused() {
         println!("nothing was tried: {why}");
         return Ok(());
     }
     let text = fs::read_to_string(repo::root().join(INSTALL))
         .with_context(|| format!("failed to read {INSTALL}"))?;
-    let page = Page::parse(&text);
+    let page = InstallPage::parse(&text);
     let nvcc = toolkit::install(&options.toolkit)?;
     let home = nvcc.ancestors().nth(2).context("nvcc is in a toolkit")?;
     let known = roots::SYSTEMS.map(str::to_owned).to_vec();
@@ -87,7 +87,7 @@ pub fn main(options: &Options) -> Result<()> {
 }
 
 /// One shell script: the page's commands for a way, and what is checked between them.
-fn script(page: &Page, section: &str) -> Result<String> {
+fn script(page: &InstallPage, section: &str) -> Result<String> {
     let [install, remove] = page.blocks(section)? else {
         bail!(
             "section `{section}` of {INSTALL} must have two blocks: how to install, and how to remove"
@@ -198,9 +198,9 @@ fn left_over(upper: &Path) -> Result<Vec<String>> {
 mod tests {
     use super::*;
 
-    fn page() -> Page {
+    fn page() -> InstallPage {
         let text = fs::read_to_string(repo::root().join(INSTALL)).expect("the page is there");
-        Page::parse(&text)
+        InstallPage::parse(&text)
     }
 
     #[test]

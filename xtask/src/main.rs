@@ -39,18 +39,18 @@ enum Task {
         versions: Vec<String>,
     },
     /// Compile one file with nvcc and with warpcc, and show what the cache does
-    Demo(demo::Options),
+    Demo(demo::DemoOptions),
     /// Measure nvcc, warpcc and other caches on one file, and draw a chart
-    Bench(bench::Options),
+    Bench(bench::BenchOptions),
     /// Build real projects' files with nvcc and with warpcc, and compare every output
     Workloads {
         /// The packages to make; all if none is named
         names: Vec<String>,
     },
     /// Build a project of CMake and Ninja with warpcc as launcher, and check every rebuild
-    CmakeProject(workloads::cmake::Options),
+    CmakeProject(workloads::cmake::CmakeOptions),
     /// Run the whole test suite, as CI does, installing what it needs
-    Test(suite::Options),
+    Test(suite::SuiteOptions),
     /// Write docs/tutorial.md from what nvcc does
     Tutorial,
     /// Write docs/cli.md from the help of every command, and the picture of ARCHITECTURE.md from its table
@@ -58,17 +58,17 @@ enum Task {
     /// Write crates/rtc-c/include/warpcc_rtc.h from the sources of that crate
     Header,
     /// Look for wrong results: random histories, each call compared with a fresh nvcc
-    Soak(soak::Options),
+    Soak(soak::SoakOptions),
     /// Compare the PTX of cicc with that of its two halves, and the PTX of sources with equal device code
-    AuditPtx(audit_ptx::Options),
+    AuditPtx(audit_ptx::AuditOptions),
     /// Try warpcc with every toolkit and host compiler that can be installed, and write docs/compatibility.md
-    Matrix(matrix::Options),
+    Matrix(matrix::MatrixOptions),
     /// Make the packages that people install (wheel, Debian package, tarball, crates) in dist/
-    Dist(dist::Options),
+    Dist(dist::DistOptions),
     /// Install the packages of `dist` in roots of old and new systems, use them, and remove them
-    DistTry(dist_try::Options),
+    DistTry(dist_try::DistTryOptions),
     /// Make and check all files of a release, and publish nothing
-    Release(release::Options),
+    Release(release::ReleaseOptions),
     /// Check the rules of this repository that the compiler does not know
     Tidy,
 }

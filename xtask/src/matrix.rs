@@ -23,12 +23,12 @@ use crate::bench::machine_info;
 use crate::{process, programs, repo};
 use corpus::Scope;
 use hosts::Host;
-use rows::Row;
+use rows::MatrixRow;
 use toolkits::Toolkit;
 
 /// The rows to try, and how.
 #[derive(Args)]
-pub struct Options {
+pub struct MatrixOptions {
     /// Only this toolkit: 11.8, 13.5, …; may be given several times
     #[arg(long)]
     toolkit: Vec<String>,
@@ -69,7 +69,7 @@ pub fn quick(warpcc: Option<&Path>) -> Result<()> {
             repo::target_dir().join("debug/warpcc")
         }
     };
-    main(&Options {
+    main(&MatrixOptions {
         toolkit: Vec::new(),
         host: Vec::new(),
         quick: true,
@@ -83,7 +83,7 @@ pub fn quick(warpcc: Option<&Path>) -> Result<()> {
 }
 
 /// `cargo xtask matrix`.
-pub fn main(options: &Options) -> Result<()> {
+pub fn main(options: &MatrixOptions) -> Result<()> {
     if options.page {
         return page::write(&rows::load()?);
     }
@@ -111,7 +111,7 @@ pub fn main(options: &Options) -> Result<()> {
 }
 
 /// Tries one row, unless its result is known. True where all calls were the same as with nvcc.
-fn one(options: &Options, warpcc: &Path, toolkit: &Toolkit, host: &Host) -> Result<bool> {
+fn one(options: &MatrixOptions, warpcc: &Path, toolkit: &Toolkit, host: &Host) -> Result<bool> {
     let names = format!("{} with {}", toolkit.version, host.name);
     let Some(host) = host.prepare()? else {
         println!("{names}: the compiler is not here, and cannot be installed");
@@ -136,7 +136,7 @@ fn one(options: &Options, warpcc: &Path, toolkit: &Toolkit, host: &Host) -> Resu
         return Ok(row.differences.is_empty());
     }
     let top = toolkit.install()?;
-    let mut row = Row {
+    let mut row = MatrixRow {
         toolkit: toolkit.version.to_owned(),
         release: machine_info::toolkit(&top.join("bin/nvcc"))?,
         host: host.name.to_owned(),
@@ -144,7 +144,7 @@ fn one(options: &Options, warpcc: &Path, toolkit: &Toolkit, host: &Host) -> Resu
         date: machine_info::date()?,
         commit: commit()?,
         tried,
-        ..Row::default()
+        ..MatrixRow::default()
     };
     println!("{names}: {} cases", cases.len());
     trial::run(&mut row, &cases, &top, &host, warpcc, options.jobs)?;

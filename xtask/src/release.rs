@@ -21,7 +21,7 @@ const CHANGELOG: &str = "CHANGELOG.md";
 
 /// How to make it.
 #[derive(clap::Args)]
-pub struct Options {
+pub struct ReleaseOptions {
     /// Change nothing but dist/: the new CHANGELOG.md goes there too. Files may differ from the commit
     #[arg(long)]
     dry_run: bool,
@@ -44,7 +44,7 @@ pub struct Options {
 }
 
 /// `cargo xtask release`.
-pub fn main(options: &Options) -> Result<()> {
+pub fn main(options: &ReleaseOptions) -> Result<()> {
     let version = metadata::version()?;
     let commit = metadata::commit()
         .context("a release is made from a commit, but this is not a git checkout")?;
@@ -73,8 +73,8 @@ pub fn main(options: &Options) -> Result<()> {
 
     println!("── the cache of the previous release");
     let expected = match options.new_cache_format {
-        true => previous::Expected::Ignored,
-        false => previous::Expected::Read,
+        true => previous::OldCacheUse::Ignored,
+        false => previous::OldCacheUse::Read,
     };
     previous::check(options.previous.as_deref(), &warpcc, expected)?;
 
@@ -100,7 +100,7 @@ pub fn main(options: &Options) -> Result<()> {
 }
 
 /// Checks the conditions for a release before any file is made.
-fn ready(commit: &str, options: &Options) -> Result<()> {
+fn ready(commit: &str, options: &ReleaseOptions) -> Result<()> {
     if commit.ends_with('+') {
         bail!("files differ from the commit: commit them, or try with --dry-run");
     }
@@ -110,7 +110,7 @@ fn ready(commit: &str, options: &Options) -> Result<()> {
     Ok(())
 }
 
-fn print_next(version: &str, changelog: &Path, options: &Options) {
+fn print_next(version: &str, changelog: &Path, options: &ReleaseOptions) {
     println!("\nwritten: {}", changelog.display());
     if options.dry_run {
         println!("nothing in the repository was changed, and nothing was published");
@@ -132,7 +132,7 @@ mod tests {
 
     #[test]
     fn what_others_get_is_a_commit_and_says_where_its_sources_are() {
-        let mut options = Options {
+        let mut options = ReleaseOptions {
             dry_run: false,
             repository: None,
             key: None,

@@ -33,11 +33,11 @@ use std::fs;
 use anyhow::{Result, bail};
 
 use crate::{process, repo};
-pub use options::Options;
+pub use options::SoakOptions;
 use options::Which;
 
 /// Runs the machine.
-pub fn main(options: &Options) -> Result<()> {
+pub fn main(options: &SoakOptions) -> Result<()> {
     if options.show && options.replay.is_empty() {
         for seed in options.seed..options.seed + options.histories.unwrap_or(1) {
             println!(
@@ -59,7 +59,7 @@ pub fn main(options: &Options) -> Result<()> {
     }
     fs::create_dir_all(&options.out)?;
     if let (Some(worker), Some(shared)) = (options.worker, options.shared.clone()) {
-        let place = workers::Place { worker, shared };
+        let place = workers::WorkerPlace { worker, shared };
         return workers::work(options, &warpcc, options.tools == Which::Real, &place);
     }
     if !options.without.is_empty() && !options.show {

@@ -22,7 +22,7 @@ const FUZZ_SECONDS: &str = "2";
 
 /// The part of the suite to run.
 #[derive(clap::Args)]
-pub struct Options {
+pub struct SuiteOptions {
     /// Leave out the licence check, the documentation, the doctests, the fuzz targets and the
     /// CMake project, and run only an eighth of the tests that compile, a different eighth each day
     #[arg(long)]
@@ -48,7 +48,7 @@ enum Headers {
 }
 
 /// `cargo xtask test`.
-pub fn main(options: &Options) -> Result<()> {
+pub fn main(options: &SuiteOptions) -> Result<()> {
     let mut suite = Suite::default();
     let headers = match options.whole_headers {
         true => Headers::Whole,

@@ -15,6 +15,7 @@ mod orphans;
 mod rules;
 mod tables;
 mod test_filters;
+mod type_names;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -65,6 +66,7 @@ pub fn main() -> Result<()> {
     complaints.extend(circles::complaints(&texts));
     complaints.extend(orphans::complaints(&texts));
     complaints.extend(test_filters::complaints(&texts));
+    complaints.extend(type_names::complaints(&texts));
     complaints.extend(launcher::complaints()?);
     for (path, complaint) in &complaints {
         let place = match complaint.line {

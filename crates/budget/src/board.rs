@@ -15,11 +15,11 @@ use crate::warning::{Warning, Warnings};
 
 /// The budget that all processes of a user share. Clones are the same one.
 #[derive(Debug, Clone)]
-pub struct Board(pub(crate) Arc<Inner>);
+pub struct Board(pub(crate) Arc<BoardState>);
 
 /// The state that the threads of a process share.
 #[derive(Debug)]
-pub(crate) struct Inner {
+pub(crate) struct BoardState {
     pub limits: BudgetLimits,
     pub local: Local,
     pub warnings: Warnings,
@@ -46,7 +46,7 @@ impl Board {
     }
 
     fn with_meter(place: &BoardPlace, limits: BudgetLimits, meter: Meter) -> Self {
-        let inner = Inner {
+        let inner = BoardState {
             limits: limits.sane(),
             local: Local::default(),
             warnings: Warnings::default(),
@@ -84,7 +84,7 @@ impl Board {
     }
 }
 
-impl Inner {
+impl BoardState {
     fn connect(&self) -> Option<Arc<Shared>> {
         if self.place == BoardPlace::Nowhere {
             return None;

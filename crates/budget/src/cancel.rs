@@ -8,17 +8,17 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Ends all waits that got this handle. Clones are the same handle. A cancelled handle stays cancelled.
 #[derive(Debug, Clone, Default)]
-pub struct Cancel(Arc<Inner>);
+pub struct Cancel(Arc<CancelState>);
 
 #[derive(Debug)]
-struct Inner {
+struct CancelState {
     done: AtomicBool,
     /// One byte is written and never read, so that every waiter sees it. If there was no free descriptor there is only
     /// the flag, and waiters read it at intervals.
     pair: Option<(UnixStream, UnixStream)>,
 }
 
-impl Default for Inner {
+impl Default for CancelState {
     fn default() -> Self {
         Self {
             done: AtomicBool::new(false),

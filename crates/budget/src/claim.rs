@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use crate::board::{Board, Inner};
+use crate::board::{Board, BoardState};
 use crate::cancel::{Cancel, Cancelled};
 use crate::clock::now;
 use crate::file::LockTimeout;
@@ -65,7 +65,7 @@ pub enum GrantKind {
 /// The right to run one heavy command. Dropping it gives it back.
 #[derive(Debug)]
 pub struct Claim {
-    board: Arc<Inner>,
+    board: Arc<BoardState>,
     place: Place,
     own: Arc<Own>,
 }
@@ -108,7 +108,7 @@ impl Board {
     }
 }
 
-fn record_of(ask: &ClaimRequest, board: &Inner) -> Record {
+fn record_of(ask: &ClaimRequest, board: &BoardState) -> Record {
     Record {
         state: SeatState::Waiting,
         kind: ask.kind,
@@ -128,7 +128,7 @@ fn record_of(ask: &ClaimRequest, board: &Inner) -> Record {
 /// taken.
 fn arrive(
     shared: &Arc<Shared>,
-    board: &Arc<Inner>,
+    board: &Arc<BoardState>,
     ask: &ClaimRequest,
 ) -> io::Result<Option<Claim>> {
     let mut seat: Option<Seat> = None;

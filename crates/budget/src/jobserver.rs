@@ -32,10 +32,10 @@ pub enum Joined {
 /// The tokens that this process may use: the one that it was started with, and those that it
 /// fetches. Clones are the same ones.
 #[derive(Debug, Clone)]
-pub struct Tokens(Arc<Inner>);
+pub struct Tokens(Arc<TokenPool>);
 
 #[derive(Debug)]
-struct Inner {
+struct TokenPool {
     /// 1 while the token that we were started with is free.
     own: OwnedFd,
     read: File,
@@ -54,7 +54,7 @@ struct Taken {
 /// The right to run one more command. Dropping the token gives it back.
 #[derive(Debug)]
 pub struct Token {
-    from: Arc<Inner>,
+    from: Arc<TokenPool>,
     /// The byte that was read from the pipe, to be written back unchanged; `None` for our own token.
     byte: Option<u8>,
 }
@@ -76,7 +76,7 @@ impl Tokens {
 
     fn from_ends(read: File, write: File) -> io::Result<Self> {
         let own = eventfd(1, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
-        Ok(Self(Arc::new(Inner {
+        Ok(Self(Arc::new(TokenPool {
             own,
             read,
             write,
@@ -123,7 +123,7 @@ impl Tokens {
     }
 }
 
-impl Inner {
+impl TokenPool {
     fn take_own(&self) -> bool {
         let mut count = [0; 8];
         rustix::io::read(&self.own, &mut count).is_ok()

@@ -216,8 +216,8 @@ fn measure(own: &Own) -> Option<u64> {
     }
     let kib = proc::tree_kib(tool);
     own.peak_kib.fetch_max(kib, Ordering::SeqCst);
-    let told = own.record().now_kib;
-    (kib.abs_diff(told) > WORTH_TELLING.max(told / 16)).then_some(kib)
+    let noted = own.record().now_kib;
+    (kib.abs_diff(noted) > WORTH_TELLING.max(noted / 16)).then_some(kib)
 }
 
 fn note(record: &mut Record, kib: u64) {
@@ -335,8 +335,8 @@ mod tests {
         let one = [using(1, 600, 100)];
         assert_eq!(evict_over_limit(&one, 9 * SECOND), None, "the last stays");
         // A claim that may use more is not stopped for one that may not.
-        let beside = [using(1, 60, 100), using(2, 50, 100), using(3, 500, 900)];
-        assert_eq!(evict_over_limit(&beside, 9 * SECOND), Some(1));
+        let three = [using(1, 60, 100), using(2, 50, 100), using(3, 500, 900)];
+        assert_eq!(evict_over_limit(&three, 9 * SECOND), Some(1));
         two[1].now_kib = 50;
         two[1].flags.evict = true;
         two[1].evicted = 9 * SECOND;

@@ -63,13 +63,13 @@ type LoadedLibraries = Mutex<BTreeMap<PathBuf, Arc<OnceLock<Option<Loaded>>>>>;
 /// The hashes of this run's tools. One thread computes each, even if several ask at once: the first build with an empty
 /// cache starts a cicc for every architecture.
 #[derive(Default)]
-struct ToolContents(Mutex<BTreeMap<PathBuf, Arc<OnceLock<Content>>>>);
+struct ToolContents(Mutex<BTreeMap<PathBuf, Arc<OnceLock<ContentHash>>>>);
 
 /// The BLAKE3 of a file, `None` where it cannot be read.
-type Content = Option<[u8; 32]>;
+type ContentHash = Option<[u8; 32]>;
 
 impl ToolContents {
-    fn content(&self, store: &DiskStore, path: &Path) -> Content {
+    fn content(&self, store: &DiskStore, path: &Path) -> ContentHash {
         let cell = {
             let mut cells = self.0.lock().unwrap_or_else(PoisonError::into_inner);
             Arc::clone(cells.entry(path.to_owned()).or_default())
@@ -114,7 +114,7 @@ impl<'a> RunContext<'a> {
     }
 
     /// The BLAKE3 of a tool, `None` where it cannot be read or there is no cache.
-    pub fn tool_content(&self, program: &Path) -> Content {
+    pub fn tool_content(&self, program: &Path) -> ContentHash {
         self.tools.content(self.options.store?, program)
     }
 

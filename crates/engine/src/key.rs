@@ -67,14 +67,14 @@ pub fn packs_directory(step: &Step, graph: &TaskGraph) -> bool {
 }
 
 /// Returns the hash of a file's content for a key.
-type Content<'a> = &'a dyn Fn(FileId) -> io::Result<String>;
+type ContentHasher<'a> = &'a dyn Fn(FileId) -> io::Result<String>;
 
 /// Writes the arguments of `step` into `sink`. A file of the plan is described by its content.
 fn describe_arguments(
     step: &Step,
     graph: &TaskGraph,
     options: &RunOptions<'_>,
-    content: Content<'_>,
+    content: ContentHasher<'_>,
     sink: &mut dyn KeySink,
 ) -> io::Result<()> {
     let names = step.names_matter() && !guards::is_off("file-names");
@@ -121,7 +121,7 @@ pub fn describe(
     graph: &TaskGraph,
     (program, tool): (&Path, &[u8; 32]),
     options: &RunOptions<'_>,
-    content: Content<'_>,
+    content: ContentHasher<'_>,
     sink: &mut dyn KeySink,
 ) -> io::Result<()> {
     let debug = step.has_debug_information();
@@ -217,7 +217,7 @@ pub(crate) fn keys_of(run: &RunContext<'_>, step: &Step, program: &Located) -> O
         return None;
     }
     let tool = run.tool_content(&program.path)?;
-    let key = |domain: &str, content: Content<'_>| {
+    let key = |domain: &str, content: ContentHasher<'_>| {
         let mut sink = Hashing::new(domain);
         let program = (&*program.path, &tool);
         describe(step, run.graph, program, run.options, content, &mut sink).ok()?;

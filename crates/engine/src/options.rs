@@ -76,7 +76,7 @@ pub struct RunOptions<'a> {
 }
 
 impl RunOptions<'_> {
-    /// The surroundings in which conditions are checked.
+    /// The environment in which conditions are checked.
     pub fn run_environment(&self) -> RunEnvironment<'_> {
         RunEnvironment {
             environment: self.environment,

@@ -14,13 +14,13 @@ use rustix::process::Pid;
 /// The pipe between this process and one tool. It is dropped when the tool has ended: processes that the tool left running
 /// stay.
 #[derive(Debug)]
-pub struct Lifeline {
+pub struct DeathPipe {
     tools: OwnedFd,
     /// It is closed on exec, so no other process ever has it.
     _ours: OwnedFd,
 }
 
-impl Lifeline {
+impl DeathPipe {
     /// Opens the pipe; `None` if that fails: the tool then outlives this process.
     pub fn new() -> Option<Self> {
         let (tools, ours) = pipe_with(PipeFlags::CLOEXEC).ok()?;
@@ -61,7 +61,7 @@ impl Lifeline {
     }
 }
 
-impl Drop for Lifeline {
+impl Drop for DeathPipe {
     fn drop(&mut self) {
         self.signal(Signals::Kept);
     }

@@ -17,7 +17,7 @@ use warpcc_budget::{Cancel, Claim};
 
 use crate::drain::read_output;
 use crate::file_input::FileInput;
-use crate::parent_death::{Lend, Lifeline};
+use crate::parent_death::{DeathPipe, Lend};
 use crate::room::READS_INPUT;
 use crate::terminal::{Screen, Terminal};
 
@@ -233,8 +233,8 @@ impl Children {
                 Stdio::piped(),
             ),
         };
-        let lifeline = Lifeline::new();
-        let mut child = self.start(task, spec, (stdin, stderr), lifeline.as_ref())?;
+        let death_pipe = DeathPipe::new();
+        let mut child = self.start(task, spec, (stdin, stderr), death_pipe.as_ref())?;
         if let Some(claim) = spec.claim {
             claim.started(child.id());
         }
@@ -248,7 +248,7 @@ impl Children {
         let drained = drained.unwrap_or_default();
         [ended.stdout, ended.stderr] = drained.texts;
         let waited = child.wait4();
-        drop(lifeline);
+        drop(death_pipe);
         {
             let mut running = self.list();
             let is_it = |r: &Running| u32::try_from(r.group.as_raw_pid()) == Ok(child.id());
@@ -282,7 +282,7 @@ impl Children {
         task: usize,
         spec: &ProcessSpec<'_>,
         (stdin, stderr): (Stdio, Stdio),
-        lifeline: Option<&Lifeline>,
+        death_pipe: Option<&DeathPipe>,
     ) -> io::Result<Child> {
         // The command holds the tool's side of the terminal. It is dropped at the end of this function, because our side
         // ends only when that is closed.
@@ -299,11 +299,11 @@ impl Children {
             // With the group, cc1plus and as end together with their driver.
             .process_group(0);
         let lend = |to| {
-            if let Some(lifeline) = lifeline {
-                lifeline.lend(to);
+            if let Some(death_pipe) = death_pipe {
+                death_pipe.lend(to);
             }
         };
-        // The lock also prevents that a tool inherits another tool's lifeline.
+        // The lock also prevents that a tool inherits another tool's death_pipe.
         let mut running = self.list();
         if self.closed.load(Ordering::SeqCst) {
             return Err(io::Error::other("interrupted"));
@@ -316,8 +316,8 @@ impl Children {
             io::Error::new(e.kind(), why)
         })?;
         if let Some(group) = pid_of(&child) {
-            if let Some(lifeline) = lifeline {
-                lifeline.tie(group);
+            if let Some(death_pipe) = death_pipe {
+                death_pipe.tie(group);
             }
             running.push(Running {
                 task,

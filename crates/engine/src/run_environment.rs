@@ -7,7 +7,7 @@ use std::path::Path;
 use warpcc_cache::guards;
 use warpcc_path_map::PathMap;
 
-/// The surroundings in which conditions are checked.
+/// The environment in which conditions are checked.
 #[derive(Clone, Copy)]
 pub struct RunEnvironment<'a> {
     /// The environment, whole.

@@ -18,7 +18,7 @@ pub struct Explanation {
     pub directory: String,
     /// The toolkit, as its own macros say it: `13.5.37`.
     pub toolkit: Option<String>,
-    /// Where nvcc was told to keep intermediate files, with a slash at its end.
+    /// Where nvcc was explained to keep intermediate files, with a slash at its end.
     pub folder: String,
     /// The variables that nvcc puts into the environment of its commands.
     pub environment: Vec<Variable>,
@@ -203,7 +203,7 @@ impl Explanation {
         step: &'s StepExplanation,
     ) -> (Vec<&'s OptionRow>, Vec<(&'s OptionRow, usize)>) {
         let mut fresh = Vec::new();
-        let mut told = Vec::new();
+        let mut explained = Vec::new();
         for option in &step.options {
             let earlier = self.steps.iter().find(|other| {
                 other.number < step.number
@@ -211,26 +211,26 @@ impl Explanation {
                     && other.options.contains(option)
             });
             match earlier {
-                Some(earlier) => told.push((option, earlier.number)),
+                Some(earlier) => explained.push((option, earlier.number)),
                 None => fresh.push(option),
             }
         }
-        (fresh, told)
+        (fresh, explained)
     }
 
     /// The explanation for reading from the beginning: what kind of file something is, and
     /// why a command runs, is said once.
     #[must_use]
     pub fn without_repeats(&self) -> Self {
-        let mut told = std::collections::HashSet::new();
+        let mut explained = std::collections::HashSet::new();
         let mut explanation = self.clone();
         for step in &mut explanation.steps {
-            if !told.insert(step.purpose.clone()) {
+            if !explained.insert(step.purpose.clone()) {
                 step.purpose.clear();
             }
             for file in &mut step.writes {
                 file.blocks.retain(|block| match block {
-                    Block::Text { text } => told.insert(text.clone()),
+                    Block::Text { text } => explained.insert(text.clone()),
                     _ => true,
                 });
             }

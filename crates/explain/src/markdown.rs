@@ -34,14 +34,14 @@ pub fn write(
         Detail::Everything => 0,
         Detail::LinkOnly => explanation.steps.iter().position(linked).unwrap_or(0),
     };
-    let (before, told) = explanation.steps.split_at(from);
+    let (before, explained) = explanation.steps.split_at(from);
     for step in before {
         writeln!(out, "{}. {}", step.number, step.title)?;
     }
     if !before.is_empty() {
         writeln!(out)?;
     }
-    for step in told {
+    for step in explained {
         writeln!(out, "{marks} Step {}: {}\n", step.number, step.title)?;
         self::step(explanation, step, &marks, out)?;
     }
@@ -58,7 +58,7 @@ fn step(
         writeln!(out, "{}\n", step.purpose)?;
     }
     writeln!(out, "```sh\n{}\n```\n", step.command.trim())?;
-    let (fresh, told) = explanation.fresh_options(step);
+    let (fresh, known) = explanation.fresh_options(step);
     if !fresh.is_empty() {
         writeln!(out, "| word | what it does |\n|---|---|")?;
         for option in fresh {
@@ -71,8 +71,11 @@ fn step(
         }
         writeln!(out)?;
     }
-    if let Some((_, first)) = told.first() {
-        let words: Vec<String> = told.iter().map(|(option, _)| code(&option.words)).collect();
+    if let Some((_, first)) = known.first() {
+        let words: Vec<String> = known
+            .iter()
+            .map(|(option, _)| code(&option.words))
+            .collect();
         writeln!(
             out,
             "Explained above, from step {first} on: {}.\n",

@@ -118,16 +118,16 @@ impl Recorder {
             }
         }
         let tree = self.tree(graph, index, &before);
-        let Some(told) = self.explanation.steps.get_mut(index) else {
+        let Some(explained) = self.explanation.steps.get_mut(index) else {
             return;
         };
-        told.writes = writes;
-        told.tree = tree;
-        told.outcome = observed.outcome;
-        told.micros = observed.micros;
-        told.stdout = observed.stdout;
-        told.stderr = observed.stderr;
-        told.reads = step
+        explained.writes = writes;
+        explained.tree = tree;
+        explained.outcome = observed.outcome;
+        explained.micros = observed.micros;
+        explained.stdout = observed.stdout;
+        explained.stderr = observed.stderr;
+        explained.reads = step
             .reads
             .iter()
             .map(|&id| {

@@ -134,14 +134,14 @@ impl Page<'_> {
         if !step.options.is_empty() {
             self.heading("Its words")?;
         }
-        let (fresh, told) = explanation.fresh_options(step);
+        let (fresh, known) = explanation.fresh_options(step);
         for option in fresh {
             let words = self.paint("33", &option.words);
             writeln!(self.out, "  {words}")?;
             self.wrapped(6, 0, &option.meaning)?;
         }
-        if let Some((_, first)) = told.first() {
-            let words: Vec<&str> = told
+        if let Some((_, first)) = known.first() {
+            let words: Vec<&str> = known
                 .iter()
                 .map(|(option, _)| option.words.as_str())
                 .collect();

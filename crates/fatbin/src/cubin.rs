@@ -26,15 +26,15 @@ const COMPAT_EXACT: u8 = 9;
 /// Bytes at the start of a note: three sizes and the name "NVIDIA Corp", padded.
 const BEFORE_NOTE: usize = 24;
 
-pub(crate) type Header = FileHeader64<LittleEndian>;
+pub(crate) type ElfHeader = FileHeader64<LittleEndian>;
 
 /// A cubin whose tables were found.
 #[derive(Debug)]
 pub struct Cubin<'d> {
     pub(crate) data: &'d [u8],
-    header: &'d Header,
-    pub(crate) sections: SectionTable<'d, Header>,
-    pub(crate) symbols: SymbolTable<'d, Header>,
+    header: &'d ElfHeader,
+    pub(crate) sections: SectionTable<'d, ElfHeader>,
+    pub(crate) symbols: SymbolTable<'d, ElfHeader>,
     /// By number; empty where a section has none.
     names: Vec<&'d [u8]>,
     symbol_names: Names<'d>,
@@ -52,7 +52,7 @@ impl<'d> Cubin<'d> {
     /// The bytes are no 64-bit ELF file, its tables lie outside of it, or its sections or names overlap.
     pub fn parse(data: &'d [u8]) -> Result<Self, Flaw> {
         let wrong = |error: object::Error| Flaw::Host(error.to_string());
-        let header = Header::parse(data).map_err(wrong)?;
+        let header = ElfHeader::parse(data).map_err(wrong)?;
         let sections = header.sections(E, data).map_err(wrong)?;
         let symbols = sections.symbols(E, data, SHT_SYMTAB).map_err(wrong)?;
         work::count(sections.len());
@@ -185,7 +185,7 @@ pub(crate) fn release(text: &[u8]) -> Option<String> {
 ///
 /// This gives the bytes that `cuobjdump -xelf` writes.
 pub fn length(data: &[u8]) -> Option<usize> {
-    let header = Header::parse(data).ok()?;
+    let header = ElfHeader::parse(data).ok()?;
     let sections = header.section_headers(E, data).ok()?;
     let programs = header.program_headers(E, data).ok()?;
     let table = |at: u64, count: usize, each: u16| {

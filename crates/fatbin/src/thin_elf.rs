@@ -17,9 +17,10 @@ use object::elf::{ET_REL, FileHeader64, PT_INTERP, PT_LOAD, PT_PHDR, SHT_NOBITS}
 use object::read::elf::{FileHeader, SectionHeader};
 
 use crate::bytes::{put_u16, put_u64};
+use crate::cubin::ElfHeader;
 use crate::rewritten::Rewritten;
 use crate::thin_pointers::Pointers;
-use crate::thin_sections::{self, Header, Packed, fill};
+use crate::thin_sections::{self, Packed, fill};
 use crate::thin_segments::{SEGMENT, Segment, split};
 
 const E: LittleEndian = LittleEndian;
@@ -90,7 +91,7 @@ pub fn place(file: &[u8], containers: &[Rewritten]) -> Result<Placed, String> {
 }
 
 /// The holes of an object file: any multiple of what the following sections align to.
-fn cut_sections(file: &[u8], header: &Header, packed: &[Packed]) -> Vec<Range<u64>> {
+fn cut_sections(file: &[u8], header: &ElfHeader, packed: &[Packed]) -> Vec<Range<u64>> {
     let sections = header.section_headers(E, file).unwrap_or_default();
     let align = sections.iter().map(|s| s.sh_addralign(E)).max();
     let align = align.unwrap_or(1).max(16);
@@ -104,7 +105,7 @@ fn cut_sections(file: &[u8], header: &Header, packed: &[Packed]) -> Vec<Range<u6
 /// The holes of a linked file; writes its new table of segments.
 fn cut_segments(
     file: &[u8],
-    header: &Header,
+    header: &ElfHeader,
     packed: &[Packed],
     bytes: &mut [u8],
 ) -> Result<Vec<Range<u64>>, String> {
@@ -190,7 +191,7 @@ fn moved(offset: u64, holes: &[Range<u64>]) -> u64 {
 /// Corrects the table of sections, and where it is.
 fn shift_sections(
     file: &[u8],
-    header: &Header,
+    header: &ElfHeader,
     packed: &[Packed],
     holes: &[Range<u64>],
     bytes: &mut [u8],

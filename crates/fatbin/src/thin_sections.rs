@@ -4,17 +4,16 @@ use std::collections::HashSet;
 use std::ops::Range;
 
 use object::LittleEndian;
-use object::elf::{FileHeader64, SHT_NULL};
+use object::elf::SHT_NULL;
 use object::read::elf::{FileHeader, SectionHeader};
 
 use crate::bytes::put_u64;
 use crate::container::Section;
+use crate::cubin::ElfHeader;
 use crate::names::SectionNames;
 use crate::rewritten::Rewritten;
 use crate::thin_pointers::Pointers;
 use crate::work;
-
-pub type Header = FileHeader64<LittleEndian>;
 
 const E: LittleEndian = LittleEndian;
 /// The advice for a file whose sections are not valid.
@@ -50,7 +49,7 @@ impl Place<'_> {
 }
 
 /// Each section may be read: together they hold no more than there is, and some small ones that share.
-pub fn not_overlapping(file: &[u8], header: &Header) -> Result<(), String> {
+pub fn not_overlapping(file: &[u8], header: &ElfHeader) -> Result<(), String> {
     let sections = header.section_headers(E, file).map_err(|e| e.to_string())?;
     let sizes = sections.iter().filter_map(|s| Some(s.file_range(E)?.1));
     match sizes.fold(0, u64::saturating_add) > 2 * file.len() as u64 {
@@ -69,7 +68,7 @@ pub fn fill(bytes: &mut [u8], range: Range<u64>) {
 /// Moves the containers of each section together, and corrects what points at them.
 pub fn pack(
     file: &[u8],
-    header: &Header,
+    header: &ElfHeader,
     containers: &[Rewritten],
     pointers: Option<&Pointers>,
     bytes: &mut [u8],
@@ -172,7 +171,7 @@ fn pack_section(
 }
 
 /// Whether nothing else lies where containers were put together: it would have been overwritten.
-pub fn alone(file: &[u8], header: &Header, packed: &[Packed]) -> Result<(), String> {
+pub fn alone(file: &[u8], header: &ElfHeader, packed: &[Packed]) -> Result<(), String> {
     let sections = header.section_headers(E, file).map_err(|e| e.to_string())?;
     let size = u64::from(header.e_shentsize(E));
     let mut ranges: Vec<(Range<u64>, u64, bool)> = Vec::new();

@@ -103,9 +103,9 @@ pub fn thin_wheel<W: Write + Seek>(
     let mut first_refusal = None;
     for index in 0..wheel.len() {
         let thinned = match member(&mut wheel, (index, &text), keep, compress, limits)? {
-            Looked::Nothing => continue,
-            Looked::Thinned(name, before, thinned) => (name, before, thinned),
-            Looked::Refused(name, refusal) => {
+            MemberOutcome::Nothing => continue,
+            MemberOutcome::Thinned(name, before, thinned) => (name, before, thinned),
+            MemberOutcome::Refused(name, refusal) => {
                 done.sums
                     .notes
                     .push(format!("{name} stays as it is: {refusal}"));
@@ -132,7 +132,7 @@ pub fn thin_wheel<W: Write + Seek>(
     Ok(done)
 }
 
-enum Looked {
+enum MemberOutcome {
     /// It has no fat binaries, or loses nothing.
     Nothing,
     Thinned(String, u64, Thinned),
@@ -145,15 +145,15 @@ fn member(
     keep: &Keep,
     compress: Option<CompressMode>,
     limits: &ReadLimits,
-) -> Result<Looked, NotThinned> {
+) -> Result<MemberOutcome, NotThinned> {
     let mut packed = wheel.by_index(index)?;
     if !packed.is_file() {
-        return Ok(Looked::Nothing);
+        return Ok(MemberOutcome::Nothing);
     }
     let format = Format::detect(&head(&mut packed)?);
     let wanted = [Format::Elf, Format::Archive, Format::Fatbin, Format::Pe];
     let Some(format) = format.filter(|format| wanted.contains(format)) else {
-        return Ok(Looked::Nothing);
+        return Ok(MemberOutcome::Nothing);
     };
     drop(packed);
     let mut packed = wheel.by_index(index)?;
@@ -164,11 +164,11 @@ fn member(
     };
     let bytes = map(&file)?;
     Ok(match thin_bytes(&bytes, format, keep, compress, limits) {
-        Ok(thinned) if thinned.bytes[..] == bytes[..] => Looked::Nothing,
+        Ok(thinned) if thinned.bytes[..] == bytes[..] => MemberOutcome::Nothing,
         Ok(_) if disagrees(record, &name, &bytes) => return Err(NotThinned::NotAsRecorded(name)),
-        Ok(thinned) => Looked::Thinned(name, bytes.len() as u64, thinned),
-        Err(Refusal::NoContainers) => Looked::Nothing,
-        Err(refusal) => Looked::Refused(name, refusal),
+        Ok(thinned) => MemberOutcome::Thinned(name, bytes.len() as u64, thinned),
+        Err(Refusal::NoContainers) => MemberOutcome::Nothing,
+        Err(refusal) => MemberOutcome::Refused(name, refusal),
     })
 }
 

@@ -77,13 +77,13 @@ pub struct Verdicts {
 }
 
 /// A container with the contents of its images; `None` for an image that could not be read.
-struct Looked<'f, 'a> {
+struct DecodedContainer<'f, 'a> {
     number: usize,
     container: &'f Container<'a>,
     inside: Vec<Option<Inside>>,
 }
 
-impl Looked<'_, '_> {
+impl DecodedContainer<'_, '_> {
     fn is_empty(&self) -> bool {
         let nothing = |inside: &Option<Inside>| {
             inside
@@ -128,7 +128,7 @@ pub fn judge(
         problems: found.problems.clone(),
         ..Verdicts::default()
     };
-    let looked: Vec<(Looked<'_, '_>, Vec<Problem>)> = found
+    let looked: Vec<(DecodedContainer<'_, '_>, Vec<Problem>)> = found
         .containers
         .par_iter()
         .enumerate()
@@ -161,7 +161,7 @@ fn judge_container<'f, 'a>(
     number: usize,
     container: &'f Container<'a>,
     limits: &ReadLimits,
-) -> (Looked<'f, 'a>, Vec<Problem>) {
+) -> (DecodedContainer<'f, 'a>, Vec<Problem>) {
     let mut problems = Vec::new();
     let inside = container.images.iter().map(|image| {
         let inside = image.inside(limits);
@@ -176,7 +176,7 @@ fn judge_container<'f, 'a>(
             .ok()
     });
     let inside = inside.collect();
-    let looked = Looked {
+    let looked = DecodedContainer {
         number,
         container,
         inside,
@@ -184,7 +184,7 @@ fn judge_container<'f, 'a>(
     (looked, problems)
 }
 
-fn one(file: &str, looked: &Looked<'_, '_>, gpu: Gpu, situation: &Situation) -> Verdict {
+fn one(file: &str, looked: &DecodedContainer<'_, '_>, gpu: Gpu, situation: &Situation) -> Verdict {
     let container = looked.container;
     let candidates: Vec<Candidate> = container.images.iter().map(Candidate::from).collect();
     // For a single cubin there is no choice, so the variables have no effect.
@@ -302,7 +302,7 @@ struct Links<'l> {
 }
 
 impl<'l> Links<'l> {
-    fn new(inputs: &[&'l Looked<'_, '_>], gpus: &[Gpu], situation: &Situation) -> Self {
+    fn new(inputs: &[&'l DecodedContainer<'_, '_>], gpus: &[Gpu], situation: &Situation) -> Self {
         let kernels = inputs.iter().flat_map(|input| input.kernels()).collect();
         let can = |gpu: &&Gpu| inputs.iter().all(|input| has_text(input, **gpu, situation));
         let compiles = match situation.disable_jit {
@@ -313,7 +313,7 @@ impl<'l> Links<'l> {
     }
 
     /// The runtime can link anew from relocatable PTX when the linked container has nothing that fits.
-    fn try_linking(&self, verdict: &mut Verdict, looked: &Looked<'_, '_>) {
+    fn try_linking(&self, verdict: &mut Verdict, looked: &DecodedContainer<'_, '_>) {
         // Whether this container came out of the device link: its kernels are those of the inputs.
         let own = looked.kernels();
         work::count(own.len());
@@ -329,7 +329,7 @@ impl<'l> Links<'l> {
     }
 }
 
-fn has_text(input: &Looked<'_, '_>, gpu: Gpu, situation: &Situation) -> bool {
+fn has_text(input: &DecodedContainer<'_, '_>, gpu: Gpu, situation: &Situation) -> bool {
     work::count(input.container.images.len());
     input.container.images.iter().any(|image| {
         let too_new = situation

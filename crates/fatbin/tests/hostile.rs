@@ -97,8 +97,11 @@ fn a_decompression_bomb_is_an_error() {
             ptx(),
         ]));
         assert_eq!(listing.rows.len(), 2);
-        let told = flaws(&listing);
-        assert!(told.len() == 1 && told[0].contains(part), "{told:?}");
+        let flaws_found = flaws(&listing);
+        assert!(
+            flaws_found.len() == 1 && flaws_found[0].contains(part),
+            "{flaws_found:?}"
+        );
     }
     let small = ReadLimits {
         image: 1 << 20,
@@ -180,10 +183,11 @@ fn concatenated_images_share_one_limit() {
     assert_eq!(held, 800 << 10);
     // Images above the limit are still listed, as they are in the file.
     assert_eq!(images().count(), 5);
-    let told: Vec<String> = found.problems.iter().map(|p| p.flaw.to_string()).collect();
-    assert_eq!(told.len(), 2);
+    let flaws_found: Vec<String> = found.problems.iter().map(|p| p.flaw.to_string()).collect();
+    assert_eq!(flaws_found.len(), 2);
     assert!(
-        told.iter()
+        flaws_found
+            .iter()
             .all(|flaw| flaw.contains("concatenated images in one file"))
     );
 }

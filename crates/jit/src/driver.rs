@@ -163,7 +163,7 @@ impl Loader {
     ///
     /// # Errors
     /// The driver's.
-    pub fn load(&self, image: &[u8], manner: LoadOptions) -> Result<Duration, DriverError> {
+    pub fn load(&self, image: &[u8], options: LoadOptions) -> Result<Duration, DriverError> {
         // A fat binary's fields are words of eight bytes, but it may be at any place in a file.
         let mut words = vec![0_u64; (image.len() + PADDING).div_ceil(8)];
         for (word, bytes) in words.iter_mut().zip(image.chunks(8)) {
@@ -172,7 +172,7 @@ impl Loader {
             *word = u64::from_ne_bytes(whole);
         }
         let data = words.as_ptr().cast::<c_void>();
-        match manner {
+        match options {
             LoadOptions::Module => self.load_module(data),
             LoadOptions::Logged => self.load_logged(data),
             LoadOptions::Library => self.load_library(data),

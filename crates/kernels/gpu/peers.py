@@ -58,8 +58,8 @@ def note(label, dtype, size, runs):
     best = max((rate for peer, rate in rates.items() if peer not in ("warpcc", "copy")), default=None)
     ratio = rates["warpcc"] / best if best and "warpcc" in rates else None
     ROWS.append({"label": label, "type": str(dtype), "bytes": size, "gb_per_s": rates, "of_best_peer": ratio})
-    told = "  ".join(f"{peer} {rate:.0f}" for peer, rate in rates.items())
-    print(f"{ratio or 0:6.3f}  {label} {dtype}: {told}", flush=True)
+    rates_shown = "  ".join(f"{peer} {rate:.0f}" for peer, rate in rates.items())
+    print(f"{ratio or 0:6.3f}  {label} {dtype}: {rates_shown}", flush=True)
 
 
 def same(label, given, wanted, tolerance=2e-3):

@@ -16,7 +16,7 @@ use std::collections::HashMap;
 
 use crate::dtype::DType;
 use crate::expression::{Expr, Number};
-use crate::infer::{Bound, body};
+use crate::infer::{NameType, body};
 use crate::layout::broadcast;
 use crate::plan::{Plan, PlanError, Tensor, Tuning, Which, WriteMode};
 use crate::plan_cache::{self, function_of};
@@ -163,7 +163,7 @@ pub fn result_type(expr: &Expr, values: &[(&str, Value<'_>)]) -> Result<DType, P
 }
 
 type Bindings<'a> = (
-    HashMap<&'a str, Bound>,
+    HashMap<&'a str, NameType>,
     Vec<(&'a str, &'a Tensor)>,
     Vec<Number>,
 );
@@ -178,11 +178,11 @@ fn bind<'a>(expr: &Expr, values: &[(&'a str, Value<'a>)]) -> Result<Bindings<'a>
         let each = match value {
             Value::Tensor(tensor) => {
                 inputs.push((name, tensor));
-                Bound::Array(inputs.len() - 1, tensor.dtype)
+                NameType::Array(inputs.len() - 1, tensor.dtype)
             }
             Value::Number(number) => {
                 numbers.push(number);
-                Bound::Number(numbers.len() - 1, number)
+                NameType::Number(numbers.len() - 1, number)
             }
         };
         let twice = bound.insert(name, each).is_some();

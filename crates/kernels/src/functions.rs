@@ -179,7 +179,7 @@ macro_rules! with_functions {
     isposinf "isposinf" 1 Truth "x is inf";
     isneginf "isneginf" 1 Truth "x is -inf";
     isfinite "isfinite" 1 Truth "x is neither infinite nor NaN";
-    bitwise_not "bitwise_not" 1 Bits "every bit turned over; of bool: not x";
+    bitwise_not "bitwise_not" 1 Bits "bitwise complement; of bool: not x";
 
     add "add" 2 Number "x + y";
     sub "sub" 2 Number "x - y";

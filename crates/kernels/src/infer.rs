@@ -14,7 +14,7 @@ const LONGEST: usize = 4096;
 
 /// The type of what a name refers to.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Bound {
+pub(crate) enum NameType {
     /// The array of this number, with this type.
     Array(usize, DType),
     /// The index of this number among the kernel's arguments. It is an argument, so that another value needs no other
@@ -24,7 +24,7 @@ pub(crate) enum Bound {
 
 /// A value in the kernel's text.
 #[derive(Clone, Debug)]
-struct Value {
+struct TypedText {
     text: String,
     dtype: DType,
     /// A single number. It gets the type of the values that it is used with.
@@ -45,7 +45,7 @@ pub(crate) struct Body {
 }
 
 /// Finds every value's type and writes each once.
-pub(crate) fn body(expr: &Expr, bound: &HashMap<&str, Bound>) -> Result<Body, PlanError> {
+pub(crate) fn body(expr: &Expr, bound: &HashMap<&str, NameType>) -> Result<Body, PlanError> {
     let mut writer = Writer::default();
     // Each node, and whether its arguments are written.
     let mut left = vec![(expr, false)];
@@ -62,7 +62,7 @@ pub(crate) fn body(expr: &Expr, bound: &HashMap<&str, Bound>) -> Result<Body, Pl
             Node::Name(name) => writer.add(each, named(name, bound)?),
             Node::Number(number) => {
                 let dtype = loose_type(*number);
-                let value = Value {
+                let value = TypedText {
                     text: literal(*number, dtype),
                     dtype,
                     loose: Some(Some(*number)),
@@ -75,17 +75,17 @@ pub(crate) fn body(expr: &Expr, bound: &HashMap<&str, Bound>) -> Result<Body, Pl
 }
 
 /// The value that a name refers to.
-fn named(name: &str, bound: &HashMap<&str, Bound>) -> Result<Value, PlanError> {
+fn named(name: &str, bound: &HashMap<&str, NameType>) -> Result<TypedText, PlanError> {
     match bound.get(name) {
         None => Err(PlanError::Unbound {
             name: name.to_owned(),
         }),
-        Some(Bound::Array(index, dtype)) => Ok(Value {
+        Some(NameType::Array(index, dtype)) => Ok(TypedText {
             text: format!("x{index}"),
             dtype: dtype.compute(),
             loose: None,
         }),
-        Some(Bound::Number(index, number)) => Ok(Value {
+        Some(NameType::Number(index, number)) => Ok(TypedText {
             text: format!("s{index}"),
             dtype: loose_type(*number),
             loose: Some(Some(*number)),
@@ -96,7 +96,7 @@ fn named(name: &str, bound: &HashMap<&str, Bound>) -> Result<Value, PlanError> {
 /// The lines so far.
 #[derive(Default)]
 struct Writer {
-    values: Vec<Value>,
+    values: Vec<TypedText>,
     /// Each node's value.
     places: HashMap<*const Node, usize>,
     /// Each line's value, by what it computes.
@@ -106,7 +106,7 @@ struct Writer {
 }
 
 impl Writer {
-    fn add(&mut self, expr: &Expr, value: Value) {
+    fn add(&mut self, expr: &Expr, value: TypedText) {
         self.places.insert(Arc::as_ptr(&expr.0), self.values.len());
         self.values.push(value);
     }
@@ -118,7 +118,7 @@ impl Writer {
         function: &'static Function,
         arguments: &[Expr],
     ) -> Result<(), PlanError> {
-        let given: Vec<&Value> = arguments
+        let given: Vec<&TypedText> = arguments
             .iter()
             .filter_map(|argument| {
                 self.values
@@ -138,7 +138,7 @@ impl Writer {
         self.lines
             .push(format!("const {} {name} = {text};", dtype_text(dtype)));
         self.by_text.insert(text, self.values.len());
-        let value = Value {
+        let value = TypedText {
             text: name,
             dtype,
             loose: loose.then_some(None),
@@ -166,7 +166,10 @@ impl Writer {
 }
 
 /// A call's text, type, and whether it is made of numbers alone.
-fn call(function: &'static Function, given: &[&Value]) -> Result<(String, DType, bool), PlanError> {
+fn call(
+    function: &'static Function,
+    given: &[&TypedText],
+) -> Result<(String, DType, bool), PlanError> {
     let firm: Option<DType> = given
         .iter()
         .filter(|value| value.loose.is_none())

@@ -96,9 +96,9 @@ impl Aspect for DType {
 
 /// Everything about an array on which a plan depends. Of the address, this is the place within 16 bytes, the widest
 /// access.
-struct Form(Tensor);
+struct TensorKey(Tensor);
 
-impl Aspect for Form {
+impl Aspect for TensorKey {
     fn from_tensor(tensor: &Tensor) -> Self {
         Self(tensor.clone())
     }
@@ -121,12 +121,12 @@ fn are_alike(one: &Tensor, other: &Tensor) -> bool {
 
 /// An expression and what was given by name. The expression is held, so that no other gets its address: the same object is
 /// meant, not an equal one.
-struct Bound<T> {
+struct BoundExpr<T> {
     expr: Expr,
     values: Vec<(String, Result<T, Kind>)>,
 }
 
-impl<T: Aspect> Bound<T> {
+impl<T: Aspect> BoundExpr<T> {
     fn new(expr: &Expr, values: &[(&str, Value<'_>)]) -> Self {
         let all = values.iter().map(|(name, value)| {
             let value = match value {
@@ -173,13 +173,13 @@ pub(crate) fn result_type(
     values: &[(&str, Value<'_>)],
     find: impl FnOnce() -> Result<DType, PlanError>,
 ) -> Result<DType, PlanError> {
-    static KNOWN: Memo<Bound<DType>, DType> = Memo::new();
-    let hash = hashed(|hasher| Bound::<DType>::feed(expr, values, hasher));
+    static KNOWN: Memo<BoundExpr<DType>, DType> = Memo::new();
+    let hash = hashed(|hasher| BoundExpr::<DType>::feed(expr, values, hasher));
     if let Some(known) = KNOWN.get(hash, |key| key.is(expr, values)) {
         return Ok(known);
     }
     let found = find()?;
-    KNOWN.put(hash, Bound::new(expr, values), found);
+    KNOWN.put(hash, BoundExpr::new(expr, values), found);
     Ok(found)
 }
 
@@ -274,7 +274,7 @@ pub(crate) fn plan(
     mode: WriteMode,
     make: impl FnOnce() -> Result<Plan, PlanError>,
 ) -> Result<Plan, PlanError> {
-    type Key = (Bound<Form>, Form, WriteMode);
+    type Key = (BoundExpr<TensorKey>, TensorKey, WriteMode);
     static KNOWN: Memo<Key, Arc<Known>> = Memo::new();
     let inputs: Vec<(&str, &Tensor)> = values
         .iter()
@@ -284,8 +284,8 @@ pub(crate) fn plan(
         })
         .collect();
     let hash = hashed(|mut hasher| {
-        Bound::<Form>::feed(expr, values, hasher);
-        Form::feed(output, hasher);
+        BoundExpr::<TensorKey>::feed(expr, values, hasher);
+        TensorKey::feed(output, hasher);
         mode.hash(&mut hasher);
     });
     let is =
@@ -295,7 +295,11 @@ pub(crate) fn plan(
         if let Some(known) = Known::from_plan(&made, output, &inputs) {
             KNOWN.put(
                 hash,
-                (Bound::new(expr, values), Form::from_tensor(output), mode),
+                (
+                    BoundExpr::new(expr, values),
+                    TensorKey::from_tensor(output),
+                    mode,
+                ),
                 known,
             );
         }
@@ -328,13 +332,19 @@ pub(crate) fn reduction(
     mode: WriteMode,
     make: impl FnOnce() -> Result<Plan, PlanError>,
 ) -> Result<Plan, PlanError> {
-    type Key = (&'static str, Form, Option<Vec<i64>>, Form, WriteMode);
+    type Key = (
+        &'static str,
+        TensorKey,
+        Option<Vec<i64>>,
+        TensorKey,
+        WriteMode,
+    );
     static KNOWN: Memo<Key, Arc<Known>> = Memo::new();
     let inputs = [("x", input)];
     let hash = hashed(|mut hasher| {
         (of, axes, mode).hash(&mut hasher);
-        Form::feed(input, hasher);
-        Form::feed(output, hasher);
+        TensorKey::feed(input, hasher);
+        TensorKey::feed(output, hasher);
     });
     let is = |(name, read, over, written, theirs): &Key| {
         *name == of
@@ -351,9 +361,9 @@ pub(crate) fn reduction(
                 hash,
                 (
                     of,
-                    Form::from_tensor(input),
+                    TensorKey::from_tensor(input),
                     axes,
-                    Form::from_tensor(output),
+                    TensorKey::from_tensor(output),
                     mode,
                 ),
                 known,

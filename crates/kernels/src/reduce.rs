@@ -104,7 +104,7 @@ fn planned(
         }
         layout
     };
-    let shaped = Shaped {
+    let shaped = ShapedReduction {
         of,
         input,
         output,
@@ -153,7 +153,7 @@ fn output_axes(
         .collect())
 }
 
-struct Shaped<'a> {
+struct ShapedReduction<'a> {
     of: &'static Reduction,
     input: &'a Tensor,
     output: &'a Tensor,
@@ -165,7 +165,7 @@ struct Shaped<'a> {
     count: u64,
 }
 
-impl Shaped<'_> {
+impl ShapedReduction<'_> {
     fn plan(&self) -> Result<Plan, PlanError> {
         let kept_step = self.kept.inner_step(1).unsigned_abs();
         let kept_is_row = self.kept.inner() > 1 && kept_step != 0;
@@ -252,7 +252,7 @@ impl Shaped<'_> {
         // Four blocks of a multiprocessor leave a thread 64 registers, and the compiler plans to use them: it then has all
         // reads under way at once, where it otherwise saves registers. Sixteen values in a group do not fit them.
         let bound = if group < 16 { "4" } else { "1" };
-        let form = Form {
+        let form = KernelText {
             more: "",
             bound,
             body: &body,
@@ -285,7 +285,7 @@ impl Shaped<'_> {
         let step = format!(", const {i} out_step");
         // As in `rows`, where a thread's states do not take up the registers.
         let bound = format!("sizeof(of::state) * {group} <= 128 ? 4 : 1");
-        let form = Form {
+        let form = KernelText {
             more: &step,
             bound: &bound,
             body: &body,
@@ -296,7 +296,7 @@ impl Shaped<'_> {
     /// The plan of one kernel, and of a second one where results are found in parts.
     fn launches(
         &self,
-        form: &Form<'_>,
+        form: &KernelText<'_>,
         (blocks, parts): (u64, u64),
         wide: bool,
         arguments: Vec<Argument>,
@@ -362,8 +362,8 @@ impl Shaped<'_> {
         })
     }
 
-    fn source(&self, form: &Form<'_>, wide: bool) -> String {
-        let Form { more, bound, body } = form;
+    fn source(&self, form: &KernelText<'_>, wide: bool) -> String {
+        let KernelText { more, bound, body } = form;
         let (i, head) = (index(wide), self.types());
         let (dk, dr) = (self.kept.sizes.len(), self.reduced.sizes.len());
         format!(
@@ -391,7 +391,7 @@ impl Shaped<'_> {
 }
 
 /// The parts of the kernels' text that differ for rows and for columns.
-struct Form<'a> {
+struct KernelText<'a> {
     /// Parameters of its own.
     more: &'a str,
     /// Blocks of a multiprocessor.

@@ -195,9 +195,9 @@ fn names_have_the_values_that_their_packages_document() {
         "{}",
         String::from_utf8_lossy(&done.stderr)
     );
-    let told = Command::new(&program).output().expect("it runs").stdout;
-    let told = String::from_utf8(told).expect("text");
-    let mut lines = told.lines();
+    let output = Command::new(&program).output().expect("it runs").stdout;
+    let output = String::from_utf8(output).expect("text");
+    let mut lines = output.lines();
     for (x, y) in VALUES.into_iter().flat_map(|x| VALUES.map(|y| (x, y))) {
         for entry in &tested {
             let line = lines.next().expect("a line");

@@ -337,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn left_to_nvcc() {
+    fn options_that_bypass_the_cache() {
         assert_eq!(parse("-E a.cu").expect("parses").plain, Some("-E"));
         assert_eq!(parse("--version").expect("parses").plain, Some("--version"));
         assert_eq!(parse("-?").expect("parses").plain, Some("--help"));

@@ -183,7 +183,9 @@ mod tests {
                 _ => panic!("a record that is nowhere"),
             };
             assert_eq!(named, if noise == 0 { 2 } else { 3 });
-            let frame = signature::Parts::split(&packed).expect("a record").frame;
+            let frame = signature::RecordParts::split(&packed)
+                .expect("a record")
+                .frame;
             assert_eq!(variants(frame, &key), Ok(all));
             assert!(variants(frame, &Key([8; 32])).is_err());
             assert!(variants(&frame[..frame.len() - 9], &key).is_err());

@@ -69,10 +69,10 @@ impl Deadlines {
 
 /// A server. Copies share its connection.
 #[derive(Debug, Clone)]
-pub struct Grpc(Arc<Server>);
+pub struct Grpc(Arc<GrpcServer>);
 
 #[derive(Debug)]
-struct Server {
+struct GrpcServer {
     address: Address,
     name: String,
     endpoint: Endpoint,
@@ -112,7 +112,7 @@ impl Grpc {
             }),
             ..re::RequestMetadata::default()
         };
-        Ok(Self(Arc::new(Server {
+        Ok(Self(Arc::new(GrpcServer {
             credentials: Credentials::new(auth, address.uri()),
             name,
             endpoint,

@@ -5,7 +5,7 @@ use warpcc_cache::{Key, RECORD_VERSION, RecordError, Variant};
 use crate::action_result::{self, RecordLocation};
 use crate::backend::Backend;
 use crate::error::RemoteError;
-use crate::signature::{Parts, Rejection, Trust};
+use crate::signature::{RecordParts, Rejection, Trust};
 
 /// A server, with the keys whose records are accepted from it and the key that signs ours.
 pub struct Peer<'a, B> {
@@ -64,7 +64,7 @@ impl<B: Backend> Peer<'_, B> {
             why: format!("an invalid result for {key}: {why}"),
         };
         let bytes = packed.len() as u64;
-        let parts = Parts::split(&packed);
+        let parts = RecordParts::split(&packed);
         let parts = parts.ok_or_else(|| invalid(&RecordError::Magic))?;
         let is_signed = parts.is_signed();
         // Before anything is unpacked.

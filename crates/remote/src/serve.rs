@@ -26,10 +26,10 @@ use warpcc_remote_client::{read_frame, write_frame};
 const JUDGES_WITHIN: Duration = Duration::from_secs(60);
 
 /// The work for a question, on its own thread.
-type Work = Box<dyn FnOnce(&Arc<Service>) -> ReplyBody + Send>;
+type Work = Box<dyn FnOnce(&Arc<RemoteProgram>) -> ReplyBody + Send>;
 
 /// State that all questions share.
-struct Service {
+struct RemoteProgram {
     to: Mutex<UnixStream>,
     opening: Opening,
     layers: Vec<Layer>,
@@ -64,7 +64,7 @@ pub fn serve(asker: UnixStream) -> ExitCode {
     let Ok(layers) = layers.collect() else {
         return ExitCode::FAILURE;
     };
-    let service = Arc::new(Service {
+    let service = Arc::new(RemoteProgram {
         to: Mutex::new(to),
         opening,
         layers,
@@ -90,7 +90,7 @@ pub fn serve(asker: UnixStream) -> ExitCode {
     std::process::exit(0)
 }
 
-impl Service {
+impl RemoteProgram {
     /// Waits while the asking program is stopped. If it has ended, this program ends too.
     fn say(&self, reply: &Reply) {
         if write_frame(&mut *lock(&self.to), reply).is_err() {
@@ -164,9 +164,9 @@ impl Service {
     fn shared(self: &Arc<Self>) -> Option<&CacheLayers<'static>> {
         let root = self.opening.store.as_ref()?.root();
         Some(self.shared.get_or_init(|| {
-            let teller = Arc::downgrade(self);
+            let program = Arc::downgrade(self);
             let shared = CacheLayers::new(&self.layers, &root, move |text| {
-                if let Some(all) = teller.upgrade() {
+                if let Some(all) = program.upgrade() {
                     all.say(&Reply::Warning(text.to_owned()));
                 }
             });

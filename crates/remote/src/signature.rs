@@ -45,14 +45,14 @@ impl Rejection {
 
 /// The parts of a packed record.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Parts<'r> {
+pub struct RecordParts<'r> {
     /// The public key and the signature of a signed one.
     signature: Option<(PublicKey, &'r [u8])>,
     /// The record as a zstd frame.
     pub frame: &'r [u8],
 }
 
-impl<'r> Parts<'r> {
+impl<'r> RecordParts<'r> {
     /// `None` if the bytes are not a packed record.
     pub fn split(packed: &'r [u8]) -> Option<Self> {
         if let Some(frame) = packed.strip_prefix(UNSIGNED) {
@@ -122,7 +122,7 @@ impl Trust {
     ///
     /// # Errors
     /// Why not.
-    pub async fn check(&self, parts: &Parts<'_>, key: &Key) -> Result<(), Rejection> {
+    pub async fn check(&self, parts: &RecordParts<'_>, key: &Key) -> Result<(), Rejection> {
         if !self.settings.are_demanded() {
             return Ok(());
         }
@@ -190,7 +190,7 @@ mod tests {
     }
 
     fn checked(trust: &Trust, packed: &[u8], key: &Key) -> Result<(), Rejection> {
-        let parts = Parts::split(packed).expect("a record");
+        let parts = RecordParts::split(packed).expect("a record");
         block_on(trust.check(&parts, key))
     }
 
@@ -246,7 +246,7 @@ mod tests {
             Err(Rejection::BadSignature)
         );
         for length in 0..packed.len() {
-            let taken = Parts::split(&packed[..length])
+            let taken = RecordParts::split(&packed[..length])
                 .is_some_and(|parts| block_on(reader.check(&parts, &KEY)).is_ok());
             assert!(!taken, "{length} bytes");
         }
@@ -261,6 +261,6 @@ mod tests {
         .concat();
         let other = [SIGNED, &signer.public, &signer.sign(&text), b"a frame"].concat();
         assert_eq!(checked(&reader, &other, &KEY), Err(Rejection::BadSignature));
-        assert_eq!(Parts::split(b"WCCREM03"), None);
+        assert_eq!(RecordParts::split(b"WCCREM03"), None);
     }
 }

@@ -134,13 +134,13 @@ impl CircuitBreakers {
         let reported = u8::from(known.reported);
         let line = format!("{} {} {reported} {why}\n", known.until, known.failures);
         let path = self.path(layer, direction);
-        let beside = path.with_extension(format!("{}.tmp", std::process::id()));
+        let temporary = path.with_extension(format!("{}.tmp", std::process::id()));
         let written = fs::create_dir_all(&self.folder)
-            .and_then(|()| fs::File::create(&beside))
+            .and_then(|()| fs::File::create(&temporary))
             .and_then(|mut file| file.write_all(line.as_bytes()))
-            .and_then(|()| fs::rename(&beside, &path));
+            .and_then(|()| fs::rename(&temporary, &path));
         if written.is_err() {
-            drop(fs::remove_file(&beside));
+            drop(fs::remove_file(&temporary));
         }
     }
 }

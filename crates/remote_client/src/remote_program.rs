@@ -52,7 +52,7 @@ pub struct RemoteProgram {
 }
 
 impl RemoteProgram {
-    /// The one beside the program in `ourselves`, for the servers of `opening`. Nothing is started yet.
+    /// The one next to the program in `ourselves`, for the servers of `opening`. Nothing is started yet.
     pub fn next_to(ourselves: &Path, opening: Opening, warnings: WarningSink) -> Self {
         Self {
             file: ourselves.with_file_name(NAME),
@@ -241,7 +241,7 @@ impl RemoteProgram {
 fn why_not_started(error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::NotFound => {
-            "is missing; install it beside warpcc, from the same release".to_owned()
+            "is missing; install it next to warpcc, from the same release".to_owned()
         }
         _ => format!("cannot be started: {error}"),
     }

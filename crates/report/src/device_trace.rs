@@ -41,12 +41,12 @@ pub struct Cost {
 #[derive(Deserialize)]
 struct Trace {
     #[serde(rename = "traceEvents")]
-    events: Vec<Event>,
+    events: Vec<TraceEvent>,
 }
 
 /// An event. Those that only name something have no duration.
 #[derive(Deserialize)]
-struct Event {
+struct TraceEvent {
     name: Option<String>,
     dur: Option<u64>,
     ts: Option<u64>,
@@ -77,7 +77,7 @@ impl Sums {
     pub fn add(&mut self, trace: &[u8]) -> Result<(), serde_json::Error> {
         let mut events = serde_json::from_slice::<Trace>(trace)?.events;
         // Events within an event come after it.
-        let order = |e: &Event| (e.pid, e.tid, e.ts, std::cmp::Reverse(e.dur));
+        let order = |e: &TraceEvent| (e.pid, e.tid, e.ts, std::cmp::Reverse(e.dur));
         events.sort_by_key(order);
         self.traces += 1;
         let mut open: Vec<(u64, &str, u64)> = Vec::new();
@@ -110,16 +110,16 @@ impl Sums {
     }
 
     /// Takes from each header and template what lies directly within it.
-    fn subtract_inner(&mut self, events: &[Event]) {
+    fn subtract_inner(&mut self, events: &[TraceEvent]) {
         for (kind, costs) in [(HEADER, &mut self.headers), (TEMPLATE, &mut self.templates)] {
-            let mut open: Vec<(&Event, u64)> = Vec::new();
+            let mut open: Vec<(&TraceEvent, u64)> = Vec::new();
             for event in events {
                 let is_kind = event.name.as_deref().is_some_and(|n| n.starts_with(kind));
                 let (true, Some(duration)) = (is_kind, event.dur) else {
                     continue;
                 };
                 let from = event.ts.unwrap_or(0);
-                let same = |other: &Event| (other.pid, other.tid) == (event.pid, event.tid);
+                let same = |other: &TraceEvent| (other.pid, other.tid) == (event.pid, event.tid);
                 while open
                     .last()
                     .is_some_and(|(outer, end)| !same(outer) || from >= *end)

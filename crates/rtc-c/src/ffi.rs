@@ -286,8 +286,8 @@ mod tests {
     fn a_panic_ends_here_and_is_told() {
         let status = enter(|| panic!("on purpose {}", 1));
         assert_eq!(status, Status::Internal);
-        let told = error::last();
-        assert!(told.contains("on purpose 1"), "{told}");
+        let message = error::last();
+        assert!(message.contains("on purpose 1"), "{message}");
         let mut out = MaybeUninit::new(ptr::dangling_mut::<u64>());
         let status = make(Some(&mut out), "out", || -> Result<u64, Failure> {
             panic!("again")

@@ -66,18 +66,18 @@ pub unsafe extern "C" fn warpcc_rtc_cache_get_many(
             threads,
             ..ManyOptions::default()
         };
-        let tell = |told: &Progress<'_>| {
+        let tell = |step: &Progress<'_>| {
             let Some(progress) = progress else {
                 return true;
             };
-            let status = match told.result {
+            let status = match step.result {
                 Ok(_) => Status::Ok,
                 Err(error) => Failure::from(error.clone()).status(),
             };
             // A request's name has no NUL.
-            let name = CString::new(told.name).unwrap_or_default();
+            let name = CString::new(step.name).unwrap_or_default();
             // SAFETY: as the caller says.
-            unsafe { progress(user, told.done, told.total, name.as_ptr(), status) != 0 }
+            unsafe { progress(user, step.done, step.total, name.as_ptr(), status) != 0 }
         };
         let limits = self::limits(limits);
         let made = cache.0.get_many(&requests?, &options, &limits, tell);

@@ -11,7 +11,7 @@ use warpcc_kernels::expression::Number;
 use warpcc_kernels::plan::Tensor;
 use warpcc_kernels::shape;
 
-use crate::dlpack::{self, Content};
+use crate::dlpack::{self, CapsuleContent};
 use crate::errors;
 use crate::exchange::{ArrayUse, Described, Exchange};
 
@@ -176,7 +176,7 @@ fn by_dlpack(who: &dyn Display, object: &Bound<'_, PyAny>, stream: u64) -> PyRes
 fn by_content(
     who: &dyn Display,
     object: &Bound<'_, PyAny>,
-    content: Content,
+    content: CapsuleContent,
     keep: Keep,
 ) -> PyResult<Array> {
     let py = object.py();
@@ -208,7 +208,7 @@ fn by_content(
 
 /// Whether elements may lie apart as the imaginary parts of a conjugated array do, which alone PyTorch holds negated: what
 /// DLPack says of these (PyTorch 2.11) leaves the sign out.
-fn may_be_negated(content: &Content) -> bool {
+fn may_be_negated(content: &CapsuleContent) -> bool {
     let steps = content.strides.iter().flatten();
     let mut pairs = content.shape.iter().zip(steps);
     content.dtype.0 == DL_FLOAT && !pairs.any(|(size, step)| *size > 1 && step.abs() == 1)

@@ -300,7 +300,7 @@ impl KernelCache {
             return Ok(true);
         };
         let (unfinished, waits) =
-            interrupt::run_beside(py, move || (shared.flush(limit), shared.waits()))?;
+            interrupt::run_on_own_thread(py, move || (shared.flush(limit), shared.waits()))?;
         lock(&self.remarks).extend(unfinished);
         Ok(!waits)
     }

@@ -52,7 +52,7 @@ impl Default for Borrowed {
 
 impl Borrowed {
     /// The array's content; `None` where it is not valid. A borrowed array has no flags.
-    pub fn content(&self) -> Option<Content> {
+    pub fn content(&self) -> Option<CapsuleContent> {
         content(&self.0, 0).ok()
     }
 }
@@ -81,7 +81,7 @@ const COPIED: u64 = 2;
 const MOST_DIMENSIONS: i32 = 64;
 
 /// The content of a capsule.
-pub struct Content {
+pub struct CapsuleContent {
     pub address: u64,
     /// `DLDeviceType`, and which one.
     pub device: (i32, i32),
@@ -96,7 +96,7 @@ pub struct Content {
 }
 
 /// Reads a capsule of `__dlpack__`. `who` is its argument.
-pub fn read(who: &dyn Display, capsule: &Bound<'_, PyAny>) -> PyResult<Content> {
+pub fn read(who: &dyn Display, capsule: &Bound<'_, PyAny>) -> PyResult<CapsuleContent> {
     let py = capsule.py();
     let capsule = capsule
         .cast::<PyCapsule>()
@@ -143,7 +143,7 @@ impl Managed {
     }
 
     /// The array's content; `None` where it is not valid.
-    pub fn content(&self) -> Option<Content> {
+    pub fn content(&self) -> Option<CapsuleContent> {
         let managed = unsafe { self.0.as_ref() };
         let known = managed.major == 1;
         known
@@ -161,7 +161,7 @@ impl Drop for Managed {
     }
 }
 
-fn content(tensor: &DlTensor, flags: u64) -> Result<Content, String> {
+fn content(tensor: &DlTensor, flags: u64) -> Result<CapsuleContent, String> {
     let count = tensor.dimensions;
     if !(0..=MOST_DIMENSIONS).contains(&count) {
         return Err(format!("it has {count} dimensions"));
@@ -177,7 +177,7 @@ fn content(tensor: &DlTensor, flags: u64) -> Result<Content, String> {
         // As many as there are dimensions, by the format.
         false => Some(unsafe { std::slice::from_raw_parts(first, count) }.to_vec()),
     };
-    Ok(Content {
+    Ok(CapsuleContent {
         address: (tensor.data as u64).wrapping_add(tensor.byte_offset),
         device: (tensor.device_type, tensor.device_id),
         dtype: (tensor.code, tensor.bits, tensor.lanes),

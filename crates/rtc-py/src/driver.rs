@@ -129,8 +129,8 @@ pub fn stream(device: &Device, stream: u64) -> Arc<CudaStream> {
 
 /// How many threads a block of this kernel may have.
 pub fn most_threads(function: &Function) -> u32 {
-    let told = function.cuda().max_threads_per_block().ok();
-    told.and_then(|most| u32::try_from(most).ok())
+    let most = function.cuda().max_threads_per_block().ok();
+    most.and_then(|most| u32::try_from(most).ok())
         .unwrap_or(1024)
 }
 

@@ -19,7 +19,7 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyCapsule, PyType};
 
-use crate::dlpack::{Borrowed, Content, Managed};
+use crate::dlpack::{Borrowed, CapsuleContent, Managed};
 
 #[repr(C)]
 struct Table {
@@ -81,9 +81,9 @@ fn known<'py, T>(object: &Bound<'py, PyAny>, of: impl Fn(&Known) -> Option<T>) -
         empty_like: maker(&kind).ok().flatten(),
         _kind: kind.unbind(),
     };
-    let told = of(&found);
+    let answer = of(&found);
     held().get_or_insert_default().insert(address, found);
-    told
+    answer
 }
 
 fn maker(kind: &Bound<'_, PyType>) -> PyResult<Option<Py<PyAny>>> {
@@ -184,7 +184,7 @@ pub enum ArrayUse {
 pub struct Described {
     /// Keeps the array alive, where ownership was handed over.
     pub managed: Option<Managed>,
-    pub content: Content,
+    pub content: CapsuleContent,
     /// The stream of the work that writes the array; 0 is the default stream.
     pub stream: u64,
 }

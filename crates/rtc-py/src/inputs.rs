@@ -13,11 +13,11 @@ use crate::errors;
 pub struct Input<'a, 'py> {
     pub name: &'a str,
     pub object: &'a Bound<'py, PyAny>,
-    pub content: Content,
+    pub content: InputContent,
 }
 
 /// What was given.
-pub enum Content {
+pub enum InputContent {
     Array(Array),
     Number(Number),
 }
@@ -26,8 +26,8 @@ impl Input<'_, '_> {
     /// The array; `None` for a number.
     pub fn tensor(&self) -> Option<&Tensor> {
         match &self.content {
-            Content::Array(array) => Some(&array.tensor),
-            Content::Number(_) => None,
+            InputContent::Array(array) => Some(&array.tensor),
+            InputContent::Number(_) => None,
         }
     }
 }
@@ -36,8 +36,8 @@ impl Input<'_, '_> {
 pub fn values_of<'a>(inputs: &'a [Input<'_, '_>]) -> Vec<(&'a str, Value<'a>)> {
     let all = inputs.iter().map(|input| {
         let value = match &input.content {
-            Content::Array(array) => Value::Tensor(&array.tensor),
-            Content::Number(number) => Value::Number(*number),
+            InputContent::Array(array) => Value::Tensor(&array.tensor),
+            InputContent::Number(number) => Value::Number(*number),
         };
         (input.name, value)
     });
@@ -61,7 +61,7 @@ pub fn ordinal(array: &Array) -> Option<usize> {
 pub fn one_device(py: Python<'_>, inputs: &[Input<'_, '_>]) -> PyResult<Option<usize>> {
     let mut first: Option<(&str, usize)> = None;
     for input in inputs {
-        let (name, Content::Array(array)) = (input.name, &input.content) else {
+        let (name, InputContent::Array(array)) = (input.name, &input.content) else {
             continue;
         };
         let Some(device) = ordinal(array) else {

@@ -41,15 +41,15 @@ pub fn run<T: Send>(
 ///
 /// # Errors
 /// The exception that a signal's handler raised meanwhile; the work then goes on, and its result is dropped.
-pub fn run_beside<T: Send + 'static>(
+pub fn run_on_own_thread<T: Send + 'static>(
     py: Python<'_>,
     work: impl FnOnce() -> T + Send + 'static,
 ) -> PyResult<T> {
-    let (told, mut answer) = mpsc::channel();
+    let (sender, mut answer) = mpsc::channel();
     std::thread::Builder::new()
-        .name("warpcc-beside".to_owned())
+        .name("warpcc-interruptible".to_owned())
         // Perhaps no thread waits any more.
-        .spawn(move || drop(told.send(work())))?;
+        .spawn(move || drop(sender.send(work())))?;
     loop {
         let heard;
         (heard, answer) = py.detach(move || (answer.recv_timeout(PAUSE), answer));

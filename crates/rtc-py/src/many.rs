@@ -61,18 +61,18 @@ pub fn compile_many<'py>(
         ..ManyOptions::default()
     };
     let raised = Mutex::new(None);
-    let tell = |told: &Progress<'_>| {
+    let tell = |step: &Progress<'_>| {
         let Some(progress) = &progress else {
             return true;
         };
         let called = Python::attach(|py| {
-            let result = told.result.clone();
-            let image = match made(py, told.name, result) {
+            let result = step.result.clone();
+            let image = match made(py, step.name, result) {
                 Ok(image) => Py::new(py, image)?.into_any(),
                 Err(error) => error.into_value(py).into_any(),
             };
-            let seconds = told.took.as_secs_f64();
-            progress.call1(py, (told.done, told.total, told.name, image, seconds))
+            let seconds = step.took.as_secs_f64();
+            progress.call1(py, (step.done, step.total, step.name, image, seconds))
         });
         let error = called.err();
         let goes_on = error.is_none();

@@ -17,7 +17,7 @@ use warpcc_kernels::shape;
 use crate::arrays::{self, Array};
 use crate::cache::KernelCache;
 use crate::exchange::{self, ArrayUse, Described, frameworks};
-use crate::inputs::{Content, Input, broadcast, one_device, ordinal, values_of};
+use crate::inputs::{Input, InputContent, broadcast, one_device, ordinal, values_of};
 use crate::stream::stream_of;
 use crate::{driver, errors, interrupt};
 
@@ -160,8 +160,8 @@ impl<'a, 'py> Call<'a, 'py> {
                 Some(_) => None,
             };
             let content = match number {
-                Some(number) => Content::Number(number),
-                None => Content::Array(arrays::read(name, object, described, stream)?),
+                Some(number) => InputContent::Number(number),
+                None => InputContent::Array(arrays::read(name, object, described, stream)?),
             };
             inputs.push(Input {
                 name,
@@ -290,8 +290,8 @@ impl<'a, 'py> Call<'a, 'py> {
     fn run(&self, plan: &Plan, output: &Array) -> PyResult<()> {
         let py = self.cache.py();
         let arrays = self.inputs.iter().filter_map(|input| match &input.content {
-            Content::Array(array) => Some(array),
-            Content::Number(_) => None,
+            InputContent::Array(array) => Some(array),
+            InputContent::Number(_) => None,
         });
         let waits: Vec<u64> = arrays
             .chain([output])

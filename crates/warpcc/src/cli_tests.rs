@@ -6,7 +6,7 @@ use std::path::Path;
 use clap::CommandFactory;
 
 use super::{CacheCommand, Cli, Command, completions, parse, takes};
-use crate::commands::completions::Shell;
+use crate::commands::completions::CompletionShell;
 use crate::commands::run::GraphFormat;
 use crate::subcommand_words::{OWN_WORDS, is_subcommand, meant_by, nearest_subcommand};
 
@@ -175,7 +175,11 @@ fn doctor_takes_json_and_nothing_else() {
 
 #[test]
 fn completions_know_the_subcommands() {
-    for shell in [Shell::Bash, Shell::Zsh, Shell::Fish] {
+    for shell in [
+        CompletionShell::Bash,
+        CompletionShell::Zsh,
+        CompletionShell::Fish,
+    ] {
         let mut script = Vec::new();
         completions::write(shell, Cli::command(), &mut script).unwrap();
         let script = String::from_utf8(script).unwrap();

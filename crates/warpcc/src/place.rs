@@ -23,16 +23,16 @@ pub fn place(from: &Path, to: &Path, unfinished: &Mutex<Vec<PathBuf>>) -> io::Re
         }
     }
     // The folder is on another file system, or new files inherit something from it: make a new file there.
-    let beside = private_name(folder);
+    let temporary = private_name(folder);
     unfinished
         .lock()
         .unwrap_or_else(PoisonError::into_inner)
-        .push(beside.clone());
-    let copied = copy(from, &beside)
+        .push(temporary.clone());
+    let copied = copy(from, &temporary)
         .and_then(|()| may_replace(to))
-        .and_then(|()| fs::rename(&beside, to));
+        .and_then(|()| fs::rename(&temporary, to));
     if copied.is_err() {
-        let _ = fs::remove_file(&beside);
+        let _ = fs::remove_file(&temporary);
     }
     copied?;
     fs::remove_file(from)

@@ -1,16 +1,11 @@
 //! Hooks of functions that ask about a file or the process, and that no other record describes.
 
-use core::ffi::{CStr, c_char, c_int, c_uint, c_void};
+use core::ffi::{CStr, c_int, c_uint};
 
 use crate::files::{NO_FILE, named, opened, seen};
 use crate::state::{self, LONGEST};
-use crate::sys::{
-    self, AT_FDCWD, EACCES, ENOTSUP, EPERM, EROFS, ETXTBSY, Identity, O_ACCMODE, O_CREAT,
-};
+use crate::sys::{self, AT_FDCWD, EACCES, ENOTSUP, EPERM, EROFS, ETXTBSY, Identity, O_ACCMODE, O_CREAT, Any, Path};
 use crate::{hook};
-
-type Path = *const c_char;
-type Any = *mut c_void;
 
 const X_OK: c_int = 1;
 /// The number of the `umask` in a record about limits. Other numbers are those of limits.

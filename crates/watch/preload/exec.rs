@@ -2,14 +2,11 @@
 //!
 //! A call that succeeds never returns, so the program that it starts is logged before the call.
 
-use core::ffi::{CStr, c_char, c_int, c_void};
+use core::ffi::{CStr, c_int, c_void};
 
 use crate::state::{self, LONGEST, text};
-use crate::sys::{self, Identity};
+use crate::sys::{self, Identity, ConstAny, Path};
 use crate::{Real, hook};
-
-type Path = *const c_char;
-type Any = *const c_void;
 
 static EXECVE: Real = Real::new();
 static EXECV: Real = Real::new();
@@ -109,61 +106,61 @@ fn missing() -> c_int {
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn execve(path: Path, arguments: Any, environment: Any) -> c_int {
+unsafe extern "C" fn execve(path: Path, arguments: ConstAny, environment: ConstAny) -> c_int {
     let Some(real) = EXECVE.get("execve\0") else {
         return missing();
     };
     // SAFETY: the caller's arguments, passed on to the function it meant.
     unsafe {
-        let real: unsafe extern "C" fn(Path, Any, Any) -> c_int = core::mem::transmute(real);
+        let real: unsafe extern "C" fn(Path, ConstAny, ConstAny) -> c_int = core::mem::transmute(real);
         become_program(path, || real(path, arguments, environment))
     }
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn execv(path: Path, arguments: Any) -> c_int {
+unsafe extern "C" fn execv(path: Path, arguments: ConstAny) -> c_int {
     let Some(real) = EXECV.get("execv\0") else {
         return missing();
     };
     // SAFETY: as above.
     unsafe {
-        let real: unsafe extern "C" fn(Path, Any) -> c_int = core::mem::transmute(real);
+        let real: unsafe extern "C" fn(Path, ConstAny) -> c_int = core::mem::transmute(real);
         become_program(path, || real(path, arguments))
     }
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn execvp(path: Path, arguments: Any) -> c_int {
+unsafe extern "C" fn execvp(path: Path, arguments: ConstAny) -> c_int {
     let Some(real) = EXECVP.get("execvp\0") else {
         return missing();
     };
     // SAFETY: as above.
     unsafe {
-        let real: unsafe extern "C" fn(Path, Any) -> c_int = core::mem::transmute(real);
+        let real: unsafe extern "C" fn(Path, ConstAny) -> c_int = core::mem::transmute(real);
         become_program(path, || real(path, arguments))
     }
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn execvpe(path: Path, arguments: Any, environment: Any) -> c_int {
+unsafe extern "C" fn execvpe(path: Path, arguments: ConstAny, environment: ConstAny) -> c_int {
     static REAL: Real = Real::new();
     let Some(real) = REAL.get("execvpe\0") else {
         return missing();
     };
     // SAFETY: as above.
     unsafe {
-        let real: unsafe extern "C" fn(Path, Any, Any) -> c_int = core::mem::transmute(real);
+        let real: unsafe extern "C" fn(Path, ConstAny, ConstAny) -> c_int = core::mem::transmute(real);
         become_program(path, || real(path, arguments, environment))
     }
 }
 
-type Spawn = unsafe extern "C" fn(*mut c_int, Path, Any, Any, Any, Any) -> c_int;
+type Spawn = unsafe extern "C" fn(*mut c_int, Path, ConstAny, ConstAny, ConstAny, ConstAny) -> c_int;
 
 /// Logs the search for a program, spawns it and logs the child.
 ///
 /// # Safety
 /// The arguments are those of a `posix_spawn` call.
-unsafe fn spawn(real: Spawn, child: *mut c_int, path: Path, rest: [Any; 4]) -> c_int {
+unsafe fn spawn(real: Spawn, child: *mut c_int, path: Path, rest: [ConstAny; 4]) -> c_int {
     let [actions, attributes, arguments, environment] = rest;
     // SAFETY: the caller's arguments, but for the child's number, which is wanted even if it is not.
     unsafe {
@@ -185,10 +182,10 @@ unsafe fn spawn(real: Spawn, child: *mut c_int, path: Path, rest: [Any; 4]) -> c
 unsafe extern "C" fn posix_spawn(
     child: *mut c_int,
     path: Path,
-    actions: Any,
-    attributes: Any,
-    arguments: Any,
-    environment: Any,
+    actions: ConstAny,
+    attributes: ConstAny,
+    arguments: ConstAny,
+    environment: ConstAny,
 ) -> c_int {
     static REAL: Real = Real::new();
     let Some(real) = REAL.get("posix_spawn\0") else {
@@ -209,10 +206,10 @@ unsafe extern "C" fn posix_spawn(
 unsafe extern "C" fn posix_spawnp(
     child: *mut c_int,
     path: Path,
-    actions: Any,
-    attributes: Any,
-    arguments: Any,
-    environment: Any,
+    actions: ConstAny,
+    attributes: ConstAny,
+    arguments: ConstAny,
+    environment: ConstAny,
 ) -> c_int {
     static REAL: Real = Real::new();
     let Some(real) = REAL.get("posix_spawnp\0") else {

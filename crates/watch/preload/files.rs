@@ -1,18 +1,11 @@
 //! Hooks of the functions that open, list and look at files.
 
-use core::ffi::{CStr, c_char, c_int, c_uint, c_void};
+use core::ffi::{CStr, c_int, c_uint};
 
 use crate::hook;
 use crate::made;
 use crate::state::{self, LONGEST, text};
-use crate::sys::{
-    self, AT_FDCWD, EACCES, EBADF, EEXIST, EFAULT, EINTR, EINVAL, EISDIR, ENAMETOOLONG, ENOENT,
-    ENOSYS, ENOTDIR, ENXIO, EPERM, ERANGE, EROFS, ETXTBSY, Identity, O_ACCMODE, O_CREAT,
-    O_DIRECTORY, O_PATH, O_RDWR, O_TMPFILE, O_TRUNC,
-};
-
-type Path = *const c_char;
-type Any = *mut c_void;
+use crate::sys::{self, AT_FDCWD, EACCES, EBADF, EEXIST, EFAULT, EINTR, EINVAL, EISDIR, ENAMETOOLONG, ENOENT, ENOSYS, ENOTDIR, ENXIO, EPERM, ERANGE, EROFS, ETXTBSY, Identity, O_ACCMODE, O_CREAT, O_DIRECTORY, O_PATH, O_RDWR, O_TMPFILE, O_TRUNC, Any, Path};
 
 /// The descriptor for a call that opened no file, or none that counts.
 pub(crate) const NO_FILE: c_int = -1;

@@ -2,15 +2,12 @@
 //!
 //! An attempt that fails is a look: it would do something else, or say nothing, if its folder or the name were there.
 
-use core::ffi::{c_char, c_int, c_uint, c_void};
+use core::ffi::{c_char, c_int, c_uint};
 
 use crate::files::{NO_FILE, itself, named, seen};
 use crate::hook;
 use crate::state::{self, LONGEST};
-use crate::sys::{AT_FDCWD, EEXIST, ENOENT, ENOTEMPTY, EPERM, EXDEV};
-
-type Path = *const c_char;
-type Any = *mut c_void;
+use crate::sys::{Any, Path, AT_FDCWD, EEXIST, ENOENT, ENOTEMPTY, EPERM, EXDEV};
 
 const NONE: Any = core::ptr::null_mut();
 

@@ -1,14 +1,11 @@
 //! Hooks of the functions that read links and ask for environment variables.
 
-use core::ffi::{CStr, c_char, c_int, c_void};
+use core::ffi::{CStr, c_char, c_int};
 
 use crate::files::{below, itself, seen};
 use crate::state::{self, LONGEST, text};
-use crate::sys::{self, AT_FDCWD};
+use crate::sys::{self, AT_FDCWD, Any, Path};
 use crate::{Real, hook};
-
-type Path = *const c_char;
-type Any = *mut c_void;
 
 const NONE: Any = core::ptr::null_mut();
 

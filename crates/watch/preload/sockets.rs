@@ -1,15 +1,14 @@
 //! Hooks of the functions that talk to servers, whose answers are in no file.
 
-use core::ffi::{c_int, c_uint, c_void};
+use core::ffi::{c_int, c_uint};
 
 use crate::hook;
 use crate::state;
-
-type Any = *const c_void;
+use crate::sys::ConstAny;
 
 hook! {
-    fn connect(socket: c_int, to: Any, length: c_uint) -> c_int, -1, |r, e| spoken(to, length);
-    fn sendto(socket: c_int, text: Any, size: usize, flags: c_int, to: Any, length: c_uint) -> isize, -1,
+    fn connect(socket: c_int, to: ConstAny, length: c_uint) -> c_int, -1, |r, e| spoken(to, length);
+    fn sendto(socket: c_int, text: ConstAny, size: usize, flags: c_int, to: ConstAny, length: c_uint) -> isize, -1,
         |r, e| spoken(to, length);
 }
 
@@ -17,7 +16,7 @@ hook! {
 ///
 /// # Safety
 /// `to` is null or as long as `length` says.
-unsafe fn spoken(to: Any, length: c_uint) {
+unsafe fn spoken(to: ConstAny, length: c_uint) {
     const LOCAL: u16 = 1;
     const INTERNET: u16 = 2;
     const INTERNET_6: u16 = 10;

@@ -1,13 +1,11 @@
 //! Hooks of the functions that read and write open files: they log a write for which there is no room, and a read of
 //! standard input.
 
-use core::ffi::{c_int, c_void};
+use core::ffi::{c_int};
 
 use crate::state;
-use crate::sys::{self, EDQUOT, EIO, ENOSPC, Identity};
+use crate::sys::{self, EDQUOT, EIO, ENOSPC, Identity, Any};
 use crate::{Real, hook};
-
-type Any = *mut c_void;
 
 /// The device number of `/dev/null`.
 const NULL_DEVICE: u64 = 1 << 8 | 3;

@@ -135,6 +135,13 @@ pub(crate) fn has_environment() -> bool {
     unsafe { !environ.is_null() }
 }
 
+/// A path, as a C program passes it.
+pub(crate) type Path = *const c_char;
+/// Something of the caller's that we pass on.
+pub(crate) type Any = *mut c_void;
+/// As [`Any`], where the function only reads it.
+pub(crate) type ConstAny = *const c_void;
+
 /// The identity of a file, from the kernel; all zero if the kernel returns none.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Identity {

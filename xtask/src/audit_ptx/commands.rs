@@ -8,7 +8,7 @@ use std::process::Command;
 use anyhow::{Context, Result, bail};
 
 /// The commands of one set of options.
-pub struct Commands {
+pub struct CompileCommands {
     pub preprocess: Vec<String>,
     pub cicc: Vec<String>,
     /// Source to bitcode.
@@ -24,7 +24,7 @@ pub struct Commands {
 /// The files of the halves.
 pub const BITCODE: &str = "half.bc";
 
-impl Commands {
+impl CompileCommands {
     /// Asks nvcc; none where it refuses the options.
     pub fn ask(nvcc: &Path, dir: &Path, options: &[String]) -> Result<Option<Self>> {
         let source = dir.join("case.cu");
@@ -91,7 +91,9 @@ impl Commands {
 /// The two halves of a cicc command.
 fn halves(cicc: &[String]) -> Result<(Vec<String>, Vec<String>)> {
     let (program, words) = cicc.split_first().context("no program")?;
-    let arch = Commands::file_after(cicc, "-arch")?.display().to_string();
+    let arch = CompileCommands::file_after(cicc, "-arch")?
+        .display()
+        .to_string();
     let number = arch.trim_start_matches("compute_");
     let number: u32 = number.trim_end_matches(char::is_alphabetic).parse()?;
     let is_old = number < 100;

@@ -7,11 +7,11 @@ use std::process::{Command, Output};
 use anyhow::{Context, Result};
 
 use super::claim::Claim;
-use super::commands::{BITCODE, Commands};
+use super::commands::{BITCODE, CompileCommands};
 use super::source::Edit;
 
 /// What came of a text.
-pub enum Ending {
+pub enum CompileOutcome {
     Made(Compiled),
     /// The preprocessor or cicc found it wrong.
     Refused(String),
@@ -38,19 +38,19 @@ pub fn begin(dir: &Path) {
 }
 
 /// Compiles a text.
-pub fn compile(commands: &Commands, dir: &Path, source: String) -> Result<Ending> {
+pub fn compile(commands: &CompileCommands, dir: &Path, source: String) -> Result<CompileOutcome> {
     fs::write(dir.join("case.cu"), &source)?;
     fs::create_dir_all(dir.join("half"))?;
-    let module_id = Commands::file_after(&commands.cicc, "--module_id_file_name")?;
+    let module_id = CompileCommands::file_after(&commands.cicc, "--module_id_file_name")?;
     // The real one is made of the path and of an external function's name, and is a file of the key either way.
     fs::write(dir.join(module_id), "_0badc0de_7_case_cu_main")?;
     let output = run(commands, dir, &commands.preprocess)?;
     if !output.status.success() {
-        return Ok(Ending::Refused(said(&output)));
+        return Ok(CompileOutcome::Refused(said(&output)));
     }
     let whole = run(commands, dir, &commands.cicc)?;
     if !whole.status.success() {
-        return Ok(Ending::Refused(said(&whole)));
+        return Ok(CompileOutcome::Refused(said(&whole)));
     }
     let (ended_well, halves_said) = run_halves(commands, dir)?;
     let mut halves_differ = Vec::new();
@@ -61,10 +61,10 @@ pub fn compile(commands: &Commands, dir: &Path, source: String) -> Result<Ending
         halves_differ.push("messages");
     }
     halves_differ.extend(files_that_differ(commands, dir)?);
-    let device = Commands::file_after(&commands.cicc, "--gen_device_file_name")?;
+    let device = CompileCommands::file_after(&commands.cicc, "--gen_device_file_name")?;
     let device = read(dir, &device);
-    let preprocessed = Commands::file_after(&commands.preprocess, "-o")?;
-    Ok(Ending::Made(Compiled {
+    let preprocessed = CompileCommands::file_after(&commands.preprocess, "-o")?;
+    Ok(CompileOutcome::Made(Compiled {
         source,
         preprocessed: read(dir, &preprocessed),
         device_text: match commands.has_lines {
@@ -72,12 +72,12 @@ pub fn compile(commands: &Commands, dir: &Path, source: String) -> Result<Ending
             false => without_markers(&device),
         },
         bitcode: read(dir, Path::new(BITCODE)),
-        ptx: read(dir, &Commands::file_after(&commands.cicc, "-o")?),
+        ptx: read(dir, &CompileCommands::file_after(&commands.cicc, "-o")?),
         halves_differ,
     }))
 }
 
-fn run(commands: &Commands, dir: &Path, words: &[String]) -> Result<Output> {
+fn run(commands: &CompileCommands, dir: &Path, words: &[String]) -> Result<Output> {
     Command::new(&words[0])
         .args(&words[1..])
         .current_dir(dir)
@@ -97,7 +97,7 @@ fn read(dir: &Path, name: &Path) -> Vec<u8> {
 }
 
 /// Runs cicc's halves: whether both ended well, and what they said.
-fn run_halves(commands: &Commands, dir: &Path) -> Result<(bool, String)> {
+fn run_halves(commands: &CompileCommands, dir: &Path) -> Result<(bool, String)> {
     let before = read(dir, Path::new(BITCODE));
     let front = run(commands, dir, &commands.front)?;
     let mut ended_well = front.status.success();
@@ -115,7 +115,7 @@ fn run_halves(commands: &Commands, dir: &Path) -> Result<(bool, String)> {
 }
 
 /// The options of cicc that name a file in which the halves' result is not the whole's.
-fn files_that_differ(commands: &Commands, dir: &Path) -> Result<Vec<&'static str>> {
+fn files_that_differ(commands: &CompileCommands, dir: &Path) -> Result<Vec<&'static str>> {
     let mut differ = Vec::new();
     for option in [
         "-o",
@@ -127,8 +127,8 @@ fn files_that_differ(commands: &Commands, dir: &Path) -> Result<Vec<&'static str
             "-o" => &commands.back,
             _ => &commands.front,
         };
-        let by_whole = read(dir, &Commands::file_after(&commands.cicc, option)?);
-        let mut by_half = read(dir, &Commands::file_after(half, option)?);
+        let by_whole = read(dir, &CompileCommands::file_after(&commands.cicc, option)?);
+        let mut by_half = read(dir, &CompileCommands::file_after(half, option)?);
         if option == "--stub_file_name" {
             // It names itself.
             by_half = String::from_utf8_lossy(&by_half)
@@ -180,7 +180,7 @@ impl Compiled {
     /// The claims that do not hold, each with the text that shows it.
     pub fn contradicts<'a>(
         &'a self,
-        commands: &Commands,
+        commands: &CompileCommands,
         earlier: &'a [Self],
     ) -> Vec<(Claim, &'a Self)> {
         let mut found = Vec::new();

@@ -1,7 +1,7 @@
 //! Random sources as lists of pieces, and random edits of them.
 
 use super::items::{DEVICE, HOST, Side, WHOLE};
-use super::source::{Edit, Source};
+use super::source::{Edit, TestSource};
 use crate::soak::random::Random;
 
 /// A piece, with what was chosen in it.
@@ -109,7 +109,7 @@ impl Pieces {
     }
 }
 
-impl Source for Pieces {
+impl TestSource for Pieces {
     fn text(&self) -> String {
         let items: Vec<String> = self.items.iter().map(Item::text).collect();
         format!("{}{}\n", self.head, items.join("\n"))

@@ -6,7 +6,7 @@ use anyhow::Result;
 use serde::Serialize;
 
 use super::claim::Claim;
-use super::commands::Commands;
+use super::commands::CompileCommands;
 use super::compile::Compiled;
 use super::source::Edit;
 
@@ -28,7 +28,7 @@ struct Same {
 
 /// All that was counted.
 #[derive(Default, Serialize)]
-pub struct Figures {
+pub struct AuditFigures {
     compiled: u64,
     pub refused: u64,
     claims: BTreeMap<&'static str, Count>,
@@ -36,11 +36,11 @@ pub struct Figures {
     pub saved: Vec<String>,
 }
 
-impl Figures {
+impl AuditFigures {
     /// Counts a text that was compiled.
     pub fn take(
         &mut self,
-        commands: &Commands,
+        commands: &CompileCommands,
         edit: Edit,
         compiled: &Compiled,
         earlier: &[Compiled],

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
-use super::source::{Base, Edit, Source};
+use super::source::{Base, Edit, TestSource};
 use crate::soak::random::Random;
 
 /// A line of the list.
@@ -66,7 +66,7 @@ impl RealFile {
     }
 }
 
-impl Source for RealFile {
+impl TestSource for RealFile {
     fn text(&self) -> String {
         self.text.clone()
     }

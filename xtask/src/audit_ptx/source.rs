@@ -5,12 +5,12 @@ use crate::soak::random::Random;
 /// A source with its options, which is then edited.
 pub struct Base {
     pub name: String,
-    pub source: Box<dyn Source>,
+    pub source: Box<dyn TestSource>,
     pub options: Vec<String>,
 }
 
 /// What can be edited.
-pub trait Source {
+pub trait TestSource {
     fn text(&self) -> String;
     /// Edits it; says how.
     fn edit(&mut self, random: &mut Random) -> Edit;

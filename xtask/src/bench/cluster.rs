@@ -14,7 +14,7 @@ use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 
 use super::machine_info;
-use super::options::Options;
+use super::options::BenchOptions;
 use super::servers::{Casd, Dispatcher, Share};
 use crate::measure::{self, Cost};
 use crate::suite::casd;
@@ -34,7 +34,7 @@ const THERE: u32 = 25;
 const WORKERS: [usize; 3] = [0, 1, 2];
 
 /// Measures, shows and writes.
-pub fn main(options: &Options, nvcc: &Path) -> Result<()> {
+pub fn main(options: &BenchOptions, nvcc: &Path) -> Result<()> {
     casd::install()?;
     let warpcc = programs::warpcc(options.warpcc.as_deref())?;
     let dir = tempfile::tempdir().context("failed to create a folder to work in")?;
@@ -105,7 +105,7 @@ pub fn save(out: &Path, name: &str, report: &Value) -> Result<()> {
     Ok(())
 }
 
-fn with_workers(project: &Project, share: &Share, workers: usize) -> Result<Row> {
+fn with_workers(project: &Project, share: &Share, workers: usize) -> Result<ClusterRow> {
     let folder = tempfile::tempdir().context("failed to create a folder for the servers")?;
     let front = Casd::start(&folder.path().join("front"), None, None)?;
     let shares: Vec<Share> = (0..workers)
@@ -130,7 +130,7 @@ fn with_workers(project: &Project, share: &Share, workers: usize) -> Result<Row>
 }
 
 /// The result of one build.
-struct Row {
+struct ClusterRow {
     cost: Cost,
     objects: BTreeMap<String, Vec<u8>>,
     steps: usize,
@@ -213,7 +213,7 @@ impl Project {
     }
 
     /// Builds with an empty cache.
-    fn build(&self, share: &Share, executor: Option<&str>, name: &str) -> Result<Row> {
+    fn build(&self, share: &Share, executor: Option<&str>, name: &str) -> Result<ClusterRow> {
         let cache = self.dir.join(format!("cache-{name}"));
         if cache.exists() {
             fs::remove_dir_all(&cache)?;
@@ -248,7 +248,7 @@ impl Project {
             let name = format!("{file}.o");
             objects.insert(name.clone(), fs::read(self.dir.join(name))?);
         }
-        Ok(Row {
+        Ok(ClusterRow {
             cost,
             objects,
             steps: tasks.len(),

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::competitors::{self, Contender, Workplace};
 use super::machine_info;
-use super::options::{Options, SOURCE};
+use super::options::{BenchOptions, SOURCE};
 use crate::measure::{self, Cost};
 use crate::{process, programs, repo};
 
@@ -28,36 +28,36 @@ float on_the_host(float value) { return value * 200000.0f; }
 
 /// An edit of one line.
 #[derive(Clone, Copy, PartialEq)]
-enum Edit {
+enum EditKind {
     Comment,
     Host,
     Device,
 }
 
-const EDITS: [Edit; 3] = [Edit::Comment, Edit::Host, Edit::Device];
+const EDITS: [EditKind; 3] = [EditKind::Comment, EditKind::Host, EditKind::Device];
 
-impl Edit {
+impl EditKind {
     fn name(self) -> &'static str {
         match self {
-            Edit::Comment => "a comment line on top",
-            Edit::Host => "a host function's body",
-            Edit::Device => "a kernel's body",
+            EditKind::Comment => "a comment line on top",
+            EditKind::Host => "a host function's body",
+            EditKind::Device => "a kernel's body",
         }
     }
 
     /// `source` after the edit. Each `number` gives another text.
     fn apply(self, source: &str, number: u32) -> String {
         match self {
-            Edit::Comment => format!("// edit {number}\n{source}"),
-            Edit::Host => source.replace("200000.0f", &format!("{}.0f", 200_000 + number)),
-            Edit::Device => source.replace("100000.0f", &format!("{}.0f", 100_000 + number)),
+            EditKind::Comment => format!("// edit {number}\n{source}"),
+            EditKind::Host => source.replace("200000.0f", &format!("{}.0f", 200_000 + number)),
+            EditKind::Device => source.replace("100000.0f", &format!("{}.0f", 100_000 + number)),
         }
     }
 }
 
 /// The runs of one contender after one edit.
 struct Series {
-    edit: Edit,
+    edit: EditKind,
     contender: Contender,
     costs: Vec<Cost>,
     /// Steps that ran in the last round, where warpcc was asked.
@@ -67,7 +67,7 @@ struct Series {
 }
 
 /// Measures, shows and writes.
-pub fn main(options: &Options, nvcc: &Path) -> Result<()> {
+pub fn main(options: &BenchOptions, nvcc: &Path) -> Result<()> {
     let dir = tempfile::tempdir().context("failed to create a folder to work in")?;
     let warpcc = programs::warpcc(options.warpcc.as_deref())?;
     let place = Workplace::new(dir.path(), nvcc.to_owned(), Some(warpcc), &options.archs);
@@ -170,7 +170,7 @@ fn steps_that_ran(place: &Workplace, contender: Contender) -> Result<BTreeMap<St
 }
 
 /// The median wall time of `nvcc -t 0` after the same edit.
-fn base(all: &[Series], edit: Edit) -> f64 {
+fn base(all: &[Series], edit: EditKind) -> f64 {
     all.iter()
         .find(|series| series.edit == edit && series.contender == Contender::NvccThreads)
         .map_or(f64::NAN, |series| Cost::median(&series.costs).wall)
@@ -199,7 +199,7 @@ fn shown(steps: &BTreeMap<String, u64>) -> String {
         .join(", ")
 }
 
-fn write(options: &Options, place: &Workplace, all: &[Series]) -> Result<()> {
+fn write(options: &BenchOptions, place: &Workplace, all: &[Series]) -> Result<()> {
     if all.iter().any(|series| series.same == Some(false)) {
         bail!("an object differs from nvcc --keep's; nothing is written");
     }

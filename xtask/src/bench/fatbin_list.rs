@@ -8,7 +8,7 @@ use anyhow::{Context, Result, bail};
 use serde_json::json;
 
 use super::machine_info;
-use super::options::Options;
+use super::options::BenchOptions;
 use crate::measure::{self, Cost};
 use crate::{pip, process, programs, repo};
 
@@ -21,7 +21,7 @@ const SHA256: &str = "1459723080ac889d73a26edfa3e04383a7928ab31ac8f0ec43b3ea9548
 const FILE: &str = "nvidia_nccl_cu13-2.32.3-";
 
 /// Measures, shows and writes.
-pub fn main(options: &Options, nvcc: &Path) -> Result<()> {
+pub fn main(options: &BenchOptions, nvcc: &Path) -> Result<()> {
     let real = nvcc.canonicalize();
     let real = real.with_context(|| format!("failed to find {}", nvcc.display()))?;
     let cuobjdump = real.with_file_name("cuobjdump");

@@ -7,7 +7,7 @@ pub const SOURCE: &str = include_str!("../../bench/thrust.cu");
 
 /// Options of `cargo xtask bench`.
 #[derive(clap::Args)]
-pub struct Options {
+pub struct BenchOptions {
     /// The folder for the JSON file and the chart (docs/bench of this checkout)
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::cluster::save;
 use super::machine_info;
-use super::options::{Options, SOURCE};
+use super::options::{BenchOptions, SOURCE};
 use super::servers::{Casd, free_port, wait_for};
 use crate::measure::{self, Cost};
 use crate::suite::casd;
@@ -64,14 +64,14 @@ impl Drop for Redis {
     }
 }
 
-struct Place {
+struct RemoteBench {
     dir: PathBuf,
     warpcc: PathBuf,
     nvcc: PathBuf,
     archs: Vec<String>,
 }
 
-impl Place {
+impl RemoteBench {
     fn command(&self, program: &Path, cache: &str, remote: &str) -> Command {
         let mut command = Command::new(program);
         command
@@ -145,9 +145,9 @@ impl Place {
     }
 }
 
-fn place(options: &Options, nvcc: &Path, dir: &Path) -> Result<Place> {
+fn place(options: &BenchOptions, nvcc: &Path, dir: &Path) -> Result<RemoteBench> {
     casd::install()?;
-    Ok(Place {
+    Ok(RemoteBench {
         dir: dir.to_owned(),
         warpcc: programs::warpcc(options.warpcc.as_deref())?,
         nvcc: nvcc.to_owned(),
@@ -155,7 +155,7 @@ fn place(options: &Options, nvcc: &Path, dir: &Path) -> Result<Place> {
     })
 }
 
-fn report(options: &Options, nvcc: &Path, name: &str, results: &[Value]) -> Result<()> {
+fn report(options: &BenchOptions, nvcc: &Path, name: &str, results: &[Value]) -> Result<()> {
     let report = json!({
         "name": name,
         "date": machine_info::date()?,
@@ -170,7 +170,7 @@ fn report(options: &Options, nvcc: &Path, name: &str, results: &[Value]) -> Resu
 }
 
 /// The costs of sccache's hits from redis.
-fn sccache_hits(sccache: &Path, place: &Place, port: u16, runs: u32) -> Result<Vec<Cost>> {
+fn sccache_hits(sccache: &Path, place: &RemoteBench, port: u16, runs: u32) -> Result<Vec<Cost>> {
     let bare = || {
         let mut command = Command::new(sccache);
         command
@@ -198,7 +198,7 @@ fn sccache_hits(sccache: &Path, place: &Place, port: u16, runs: u32) -> Result<V
 }
 
 /// Hits, and a cold build that writes through.
-pub fn main(options: &Options, nvcc: &Path) -> Result<()> {
+pub fn main(options: &BenchOptions, nvcc: &Path) -> Result<()> {
     let dir = tempfile::tempdir().context("failed to create a folder to work in")?;
     let place = place(options, nvcc, dir.path())?;
     let source = match &options.source {
@@ -281,7 +281,7 @@ pub fn main(options: &Options, nvcc: &Path) -> Result<()> {
 }
 
 /// How much memory uploads and downloads of large objects take.
-pub fn large(options: &Options, nvcc: &Path) -> Result<()> {
+pub fn large(options: &BenchOptions, nvcc: &Path) -> Result<()> {
     let dir = tempfile::tempdir().context("failed to create a folder to work in")?;
     let place = place(options, nvcc, dir.path())?;
     let mut results = Vec::new();
@@ -325,7 +325,7 @@ pub fn large(options: &Options, nvcc: &Path) -> Result<()> {
 }
 
 /// How long many small blobs take to casd and redis and back.
-pub fn small(options: &Options, nvcc: &Path) -> Result<()> {
+pub fn small(options: &BenchOptions, nvcc: &Path) -> Result<()> {
     casd::install()?;
     let dir = tempfile::tempdir().context("failed to create a folder to work in")?;
     // The whole workspace, so that its dependencies are built already.

@@ -9,7 +9,7 @@ use super::{extras, metadata, program};
 /// The contents of every package.
 pub struct Contents {
     /// The programs, warpcc first.
-    pub programs: Vec<program::Program>,
+    pub programs: Vec<program::DistProgram>,
     /// Files next to the program, by their places below a prefix such as `/usr`.
     pub extras: Vec<extras::Extra>,
     /// The processor it is for.

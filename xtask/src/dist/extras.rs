@@ -6,7 +6,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result};
 
-use super::program::{Arch, Program};
+use super::program::{Arch, DistProgram};
 use super::{licences, metadata, sbom};
 use crate::programs::OURS;
 use crate::{process, repo};
@@ -42,7 +42,7 @@ pub struct Extra {
 }
 
 /// All of them.
-pub fn all(program: &Program, arch: Arch) -> Result<Vec<Extra>> {
+pub fn all(program: &DistProgram, arch: Arch) -> Result<Vec<Extra>> {
     let mut extras = Vec::new();
     for (shell, place) in COMPLETIONS {
         let script = process::output(runnable(program, arch).args(["completions", shell]))?;
@@ -90,7 +90,7 @@ fn of_cmake(version: &str) -> Result<Vec<Extra>> {
 }
 
 /// The program itself, or under emulation where it is for another processor: what it prints is the same on each.
-fn runnable(program: &Program, arch: Arch) -> Command {
+fn runnable(program: &DistProgram, arch: Arch) -> Command {
     if arch.is_here() {
         return Command::new(&program.stripped);
     }

@@ -31,11 +31,11 @@ struct Metadata {
 
 #[derive(Deserialize)]
 struct Resolve {
-    nodes: Vec<Node>,
+    nodes: Vec<PackageNode>,
 }
 
 #[derive(Deserialize)]
-struct Node {
+struct PackageNode {
     id: String,
     deps: Vec<Dependency>,
 }
@@ -43,11 +43,11 @@ struct Node {
 #[derive(Deserialize)]
 struct Dependency {
     pkg: String,
-    dep_kinds: Vec<Kind>,
+    dep_kinds: Vec<DependencyKind>,
 }
 
 #[derive(Deserialize)]
-struct Kind {
+struct DependencyKind {
     kind: Option<String>,
 }
 
@@ -71,7 +71,7 @@ pub fn version() -> Result<String> {
 /// What is linked into `programs` on `target`, ours included: neither build scripts' crates nor the tests'.
 pub fn linked(programs: &[&str], target: &str) -> Result<Vec<Package>> {
     let known = metadata(&["--filter-platform", target])?;
-    let nodes: BTreeMap<&str, &Node> = known
+    let nodes: BTreeMap<&str, &PackageNode> = known
         .resolve
         .nodes
         .iter()

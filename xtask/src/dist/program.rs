@@ -70,7 +70,7 @@ impl Arch {
 }
 
 /// A program and what was taken out of it.
-pub struct Program {
+pub struct DistProgram {
     /// What it is called.
     pub name: &'static str,
     pub stripped: PathBuf,
@@ -79,7 +79,7 @@ pub struct Program {
 }
 
 /// Builds them.
-pub fn build(arch: Arch) -> Result<Vec<Program>> {
+pub fn build(arch: Arch) -> Result<Vec<DistProgram>> {
     let mut cargo = zigbuild(arch)?;
     cargo.args(["--profile", PROFILE]);
     for program in OURS {
@@ -192,7 +192,7 @@ fn with_zig(mut command: Command) -> Result<Command> {
 }
 
 /// As [`split`], for the program `warpcc` in the file `built`, and those of ours next to it.
-pub fn split_all(built: &Path, arch: Arch) -> Result<Vec<Program>> {
+pub fn split_all(built: &Path, arch: Arch) -> Result<Vec<DistProgram>> {
     let beside = |name: &str| match name == OURS[0] {
         true => built.to_owned(),
         false => built.with_file_name(name),
@@ -203,11 +203,11 @@ pub fn split_all(built: &Path, arch: Arch) -> Result<Vec<Program>> {
 }
 
 /// Takes the debug information and the symbols out of a built program, and checks what is left.
-fn split(name: &'static str, built: &Path, arch: Arch) -> Result<Program> {
+fn split(name: &'static str, built: &Path, arch: Arch) -> Result<DistProgram> {
     let folder = repo::target_dir().join("dist-parts").join(arch.name());
     fs::create_dir_all(&folder)
         .with_context(|| format!("failed to create {}", folder.display()))?;
-    let program = Program {
+    let program = DistProgram {
         name,
         stripped: folder.join(name),
         debug: folder.join(format!("{name}.debug")),

@@ -3,11 +3,11 @@
 use anyhow::{Result, bail};
 
 /// Sections with their blocks of shell commands.
-pub struct Page {
+pub struct InstallPage {
     sections: Vec<(String, Vec<String>)>,
 }
 
-impl Page {
+impl InstallPage {
     pub fn parse(text: &str) -> Self {
         let mut sections: Vec<(String, Vec<String>)> = Vec::new();
         let mut block: Option<String> = None;
@@ -53,7 +53,7 @@ mod tests {
 
     #[test]
     fn blocks_of_shell_and_no_others() -> Result<()> {
-        let page = Page::parse(
+        let page = InstallPage::parse(
             "# T\n## A\ntext\n```sh\none\ntwo\n```\n```text\nno\n```\n```sh\nthree\n```\n## B\n",
         );
         assert_eq!(page.blocks("A")?, ["one\ntwo\n", "three\n"]);

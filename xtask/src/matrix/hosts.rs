@@ -13,10 +13,10 @@ use crate::{process, repo};
 pub struct Host {
     /// The name for `--host` and in the table.
     pub name: &'static str,
-    kind: Kind,
+    kind: HostKind,
 }
 
-enum Kind {
+enum HostKind {
     /// A program and the package that holds it.
     Packaged(&'static str),
     /// conda's: a prefixed name that passes a `--sysroot`.
@@ -39,26 +39,26 @@ pub const ALL: [Host; 10] = [
     packaged("clang++-19", "clang-19"),
     Host {
         name: "conda",
-        kind: Kind::Conda,
+        kind: HostKind::Conda,
     },
     Host {
         name: "toolset",
-        kind: Kind::Toolset,
+        kind: HostKind::Toolset,
     },
     Host {
         name: "ccache",
-        kind: Kind::Ccache,
+        kind: HostKind::Ccache,
     },
     Host {
         name: "nvc++",
-        kind: Kind::Nvcpp,
+        kind: HostKind::Nvcpp,
     },
 ];
 
 const fn packaged(name: &'static str, package: &'static str) -> Host {
     Host {
         name,
-        kind: Kind::Packaged(package),
+        kind: HostKind::Packaged(package),
     }
 }
 
@@ -86,20 +86,20 @@ impl Host {
             ..Compiler::default()
         };
         match self.kind {
-            Kind::Packaged(package) => {
+            HostKind::Packaged(package) => {
                 if !is_there(self.name, package)? {
                     return Ok(None);
                 }
                 self.name.clone_into(&mut compiler.program);
                 compiler.words = ccbin(self.name);
             }
-            Kind::Conda => {
+            HostKind::Conda => {
                 let script = "#!/bin/sh\nexec /usr/bin/g++-11 --sysroot=/ \"$@\"\n";
                 let path = made("x86_64-conda-linux-gnu-g++", script)?;
                 compiler.words = ccbin(&path);
                 compiler.program = path;
             }
-            Kind::Toolset => {
+            HostKind::Toolset => {
                 for name in ["g++", "gcc"] {
                     let target = format!("/usr/bin/{name}-11");
                     link(Path::new(&target), &folder.join(name))?;
@@ -107,7 +107,7 @@ impl Host {
                 compiler.words = ccbin(&folder.to_string_lossy());
                 compiler.program = folder.join("g++").to_string_lossy().into_owned();
             }
-            Kind::Ccache => {
+            HostKind::Ccache => {
                 let Some(ccache) = process::on_path("ccache") else {
                     return Ok(None);
                 };
@@ -117,7 +117,7 @@ impl Host {
                 compiler.in_front = Some(folder.to_string_lossy().into_owned());
                 "g++".clone_into(&mut compiler.program);
             }
-            Kind::Nvcpp => {
+            HostKind::Nvcpp => {
                 let script = "#!/bin/sh\ncase \" $* \" in\n*\" --version \"* | *\" -V \"*)\n    \
                     echo; echo 'nvc++ 25.1-0 64-bit target on x86-64 Linux -tp haswell'; exit 0 ;;\nesac\n\
                     exec /usr/bin/g++-12 -D__NVCOMPILER=1 -D__PGI=1 \"$@\"\n";

@@ -6,7 +6,7 @@ use std::fs;
 
 use anyhow::{Context, Result};
 
-use super::rows::Row;
+use super::rows::MatrixRow;
 use super::{hosts, toolkits};
 use crate::repo;
 
@@ -14,14 +14,14 @@ const HEAD: &str = include_str!("../../matrix/head.txt");
 const FOOT: &str = include_str!("../../matrix/foot.txt");
 
 /// Writes the page.
-pub fn write(rows: &[Row]) -> Result<()> {
+pub fn write(rows: &[MatrixRow]) -> Result<()> {
     let path = repo::root().join("docs/compatibility.md");
     fs::write(&path, text(rows)?).with_context(|| path.display().to_string())?;
     println!("wrote {}", path.display());
     Ok(())
 }
 
-fn text(rows: &[Row]) -> Result<String> {
+fn text(rows: &[MatrixRow]) -> Result<String> {
     let mut page = HEAD.to_owned();
     let rows = in_order(rows);
     page += "\n## What was tried\n\n";
@@ -57,23 +57,23 @@ fn text(rows: &[Row]) -> Result<String> {
 }
 
 /// The rows in the order of the tables of toolkits and compilers.
-fn in_order(rows: &[Row]) -> Vec<&Row> {
-    let toolkit = |row: &Row| {
+fn in_order(rows: &[MatrixRow]) -> Vec<&MatrixRow> {
+    let toolkit = |row: &MatrixRow| {
         let at = toolkits::ALL.iter().position(|t| t.version == row.toolkit);
         at.unwrap_or(usize::MAX)
     };
-    let host = |row: &Row| {
+    let host = |row: &MatrixRow| {
         hosts::ALL
             .iter()
             .position(|h| h.name == row.host)
             .unwrap_or(usize::MAX)
     };
-    let mut all: Vec<&Row> = rows.iter().collect();
+    let mut all: Vec<&MatrixRow> = rows.iter().collect();
     all.sort_by_key(|row| (toolkit(row), host(row)));
     all
 }
 
-fn bypassed(page: &mut String, rows: &[&Row]) -> Result<()> {
+fn bypassed(page: &mut String, rows: &[&MatrixRow]) -> Result<()> {
     let mut reasons: BTreeMap<&str, u64> = BTreeMap::new();
     for (reason, count) in rows.iter().flat_map(|row| &row.bypassed) {
         *reasons.entry(reason).or_default() += count;
@@ -89,7 +89,7 @@ fn bypassed(page: &mut String, rows: &[&Row]) -> Result<()> {
     Ok(())
 }
 
-fn different(page: &mut String, rows: &[&Row]) -> Result<()> {
+fn different(page: &mut String, rows: &[&MatrixRow]) -> Result<()> {
     let mut causes: BTreeMap<(&str, String), BTreeSet<String>> = BTreeMap::new();
     for row in rows {
         for difference in &row.differences {
@@ -119,7 +119,7 @@ fn different(page: &mut String, rows: &[&Row]) -> Result<()> {
     Ok(())
 }
 
-fn versions(page: &mut String, rows: &[&Row]) -> Result<()> {
+fn versions(page: &mut String, rows: &[&MatrixRow]) -> Result<()> {
     let toolkits: BTreeSet<&str> = rows.iter().map(|row| row.release.as_str()).collect();
     let compilers: BTreeMap<&str, &str> = rows
         .iter()
@@ -160,12 +160,12 @@ mod tests {
             call: "call -ptx a.cu".to_owned(),
             what: vec!["stderr: nvcc `a|b`, warpcc ``".to_owned()],
         };
-        let row = |toolkit: &str, host: &str| Row {
+        let row = |toolkit: &str, host: &str| MatrixRow {
             toolkit: toolkit.to_owned(),
             host: host.to_owned(),
             differences: vec![difference.clone()],
             bypassed: [("-E".to_owned(), 2)].into(),
-            ..Row::default()
+            ..MatrixRow::default()
         };
         let page = text(&[row("13.5", "g++-12"), row("11.8", "g++-11")])?;
         let at = |text: &str| page.find(text).unwrap_or_else(|| panic!("{text}:\n{page}"));

@@ -13,7 +13,7 @@ use crate::repo;
 
 /// A toolkit with a host compiler.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub struct Row {
+pub struct MatrixRow {
     pub toolkit: String,
     /// nvcc's release.
     pub release: String,
@@ -49,7 +49,7 @@ pub struct Difference {
     pub what: Vec<String>,
 }
 
-impl Row {
+impl MatrixRow {
     /// Prints the row for the user.
     pub fn print(&self) {
         if self.refused {
@@ -70,12 +70,12 @@ fn path() -> PathBuf {
 }
 
 /// The newest result of each row.
-pub fn load() -> Result<Vec<Row>> {
+pub fn load() -> Result<Vec<MatrixRow>> {
     let text = fs::read_to_string(path()).unwrap_or_default();
     let mut newest = BTreeMap::new();
     for line in text.lines() {
         // A line that was cut short is skipped: its row is tried again.
-        if let Ok(row) = serde_json::from_str::<Row>(line) {
+        if let Ok(row) = serde_json::from_str::<MatrixRow>(line) {
             newest.insert((row.toolkit.clone(), row.host.clone()), row);
         }
     }
@@ -83,13 +83,13 @@ pub fn load() -> Result<Vec<Row>> {
 }
 
 /// The newest result of one row, if it was tried with the program and cases of the digest `tried`.
-pub fn find(toolkit: &str, host: &str, tried: &str) -> Result<Option<Row>> {
-    let is_it = |row: &Row| row.toolkit == toolkit && row.host == host && row.tried == tried;
+pub fn find(toolkit: &str, host: &str, tried: &str) -> Result<Option<MatrixRow>> {
+    let is_it = |row: &MatrixRow| row.toolkit == toolkit && row.host == host && row.tried == tried;
     Ok(load()?.into_iter().find(is_it))
 }
 
 /// Appends a result.
-pub fn add(row: &Row) -> Result<()> {
+pub fn add(row: &MatrixRow) -> Result<()> {
     let path = path();
     fs::create_dir_all(path.parent().context("a folder")?)?;
     let mut file = fs::File::options()

@@ -10,14 +10,14 @@ use anyhow::{Context, Result};
 
 use super::corpus::Case;
 use super::hosts::Compiler;
-use super::rows::{Difference, Row};
+use super::rows::{Difference, MatrixRow};
 use crate::process;
 use crate::soak::judge::{self, Compared, Verdict};
 use crate::soak::space::{Space, Tools};
 
 /// Tries all cases and counts into `row`.
 pub fn run(
-    row: &mut Row,
+    row: &mut MatrixRow,
     cases: &[Case],
     top: &Path,
     host: &Compiler,
@@ -60,7 +60,7 @@ fn work(
     top: &Path,
     warpcc: &Path,
     root: &Path,
-    counted: &Mutex<(&mut Row, Result<()>)>,
+    counted: &Mutex<(&mut MatrixRow, Result<()>)>,
 ) -> Result<()> {
     let mut space = Space::new(root, Tools::Real(vec![top.to_owned()]), warpcc.to_owned())?;
     while let Some(case) = cases.get(next.fetch_add(1, Ordering::Relaxed)) {
@@ -78,7 +78,7 @@ fn work(
     Ok(())
 }
 
-fn count(row: &mut Row, case: &Case, verdict: &Verdict) {
+fn count(row: &mut MatrixRow, case: &Case, verdict: &Verdict) {
     row.cases += 1;
     row.calls += verdict.calls;
     row.failing += verdict.failing;
@@ -140,7 +140,7 @@ mod tests {
             log: log.map(str::to_owned).to_vec(),
             ..Verdict::default()
         };
-        let mut row = Row::default();
+        let mut row = MatrixRow::default();
         count(&mut row, &case, &verdict);
         assert_eq!((row.calls, row.identical, row.hits), (2, 1, 1));
         assert_eq!(row.bypassed.get("shell syntax"), Some(&1));

@@ -10,7 +10,7 @@ use crate::{process, programs, repo};
 
 /// What the new program is to do with an older cache.
 #[derive(Clone, Copy, PartialEq)]
-pub enum Expected {
+pub enum OldCacheUse {
     /// It answers from it.
     Read,
     /// It makes everything anew, for the changelog says that it does.
@@ -19,7 +19,7 @@ pub enum Expected {
 
 /// Compiles with the release `asked` and again with `new`, in one cache folder. Without `asked` the newest tag is taken;
 /// if there is none, that is said, and it is all.
-pub fn check(asked: Option<&str>, new: &Path, expected: Expected) -> Result<()> {
+pub fn check(asked: Option<&str>, new: &Path, expected: OldCacheUse) -> Result<()> {
     let newest = newest_tag();
     let Some(asked) = asked.or(newest.as_deref()) else {
         println!(
@@ -35,8 +35,8 @@ pub fn check(asked: Option<&str>, new: &Path, expected: Expected) -> Result<()> 
         trial.compare(&old, new, what, expected)?;
     }
     let said = match expected {
-        Expected::Read => "its cache is read",
-        Expected::Ignored => "its cache is left alone",
+        OldCacheUse::Read => "its cache is read",
+        OldCacheUse::Ignored => "its cache is left alone",
     };
     println!("{said}, and the older program works with the folder after");
     Ok(())
@@ -154,16 +154,16 @@ impl Trial {
     }
 
     /// The old program compiles, the new one is asked for the same, and then the old one again.
-    fn compare(&self, old: &Path, new: &Path, call: &[&str], expected: Expected) -> Result<()> {
+    fn compare(&self, old: &Path, new: &Path, call: &[&str], expected: OldCacheUse) -> Result<()> {
         let (first, _) = self.call(old, call)?;
         let (second, said) = self.call(new, call)?;
         let hit = said.contains("direct hit");
         match (expected, hit) {
-            (Expected::Read, false) => bail!(
+            (OldCacheUse::Read, false) => bail!(
                 "the cache of the previous release was not read. Is that meant? Then say so in the changelog, and here \
                  with --new-cache-format. warpcc said:\n{said}"
             ),
-            (Expected::Ignored, true) => {
+            (OldCacheUse::Ignored, true) => {
                 bail!("the cache of the previous release is read: --new-cache-format is not needed")
             }
             _ => {}

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use anyhow::{Result, bail};
 
-use super::options::{Options, Which};
+use super::options::{SoakOptions, Which};
 use super::replay::replay_file;
 use super::workers;
 use crate::repo;
@@ -75,7 +75,7 @@ const OUTPUTS: [(&str, &str); 2] = [
 ];
 
 /// Prints a table of guards, each with the case or history that showed that it is missing.
-pub fn bite(options: &Options, warpcc: &Path) -> Result<()> {
+pub fn bite(options: &SoakOptions, warpcc: &Path) -> Result<()> {
     let mut missed = Vec::new();
     println!("| without | found by | after | what |");
     println!("|---|---|---|---|");
@@ -114,7 +114,7 @@ fn rows() -> impl Iterator<Item = (&'static str, &'static str)> {
 }
 
 /// The first case that goes wrong, with its first difference: from `--replay`, or the guard's known case.
-fn by_case(options: &Options, warpcc: &Path, guards: &str) -> Result<Option<(String, String)>> {
+fn by_case(options: &SoakOptions, warpcc: &Path, guards: &str) -> Result<Option<(String, String)>> {
     let of_row = rows().filter(|(row, _)| *row == guards);
     let known = of_row.map(|(_, case)| repo::root().join(format!("xtask/soak/cases/{case}.soak")));
     let mut files = options.replay.clone();
@@ -147,7 +147,11 @@ fn by_case(options: &Options, warpcc: &Path, guards: &str) -> Result<Option<(Str
 }
 
 /// The first random history that goes wrong, with its first difference.
-fn by_history(options: &Options, warpcc: &Path, guards: &str) -> Result<Option<(String, String)>> {
+fn by_history(
+    options: &SoakOptions,
+    warpcc: &Path,
+    guards: &str,
+) -> Result<Option<(String, String)>> {
     let real = options.tools == Which::Real;
     let figures = workers::search(options, warpcc, real, Some(guards))?;
     let by = |seed| format!("seed {seed}, one of {}", figures.histories);

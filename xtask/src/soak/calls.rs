@@ -17,7 +17,7 @@ const PATIENCE: Duration = Duration::from_secs(120);
 
 /// How one command ended.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Ending {
+pub(super) struct CallOutcome {
     pub(super) code: i32,
     pub(super) stdout: Vec<u8>,
     pub(super) stderr: Vec<u8>,
@@ -27,7 +27,7 @@ pub(super) struct Ending {
 pub(super) fn run_without_cache(
     space: &Space,
     lines: &[Vec<String>],
-) -> io::Result<Vec<(Ending, String)>> {
+) -> io::Result<Vec<(CallOutcome, String)>> {
     let mut endings = Vec::new();
     for line in lines {
         tree::remove(&space.root.join("fresh"));
@@ -58,7 +58,7 @@ fn words_of_warpcc(space: &Space, line: &[String]) -> Vec<String> {
 }
 
 /// Runs the lines one after the other with an nvcc that keeps its files.
-pub(super) fn run_nvcc(space: &Space, lines: &[Vec<String>]) -> io::Result<Vec<Ending>> {
+pub(super) fn run_nvcc(space: &Space, lines: &[Vec<String>]) -> io::Result<Vec<CallOutcome>> {
     let mut endings = Vec::new();
     for line in lines {
         let mut words = vec![space.fill(&space.nvcc)];
@@ -88,11 +88,11 @@ fn names_files(word: &str) -> bool {
 pub(super) fn run_warpcc(
     space: &Space,
     lines: &[Vec<String>],
-) -> io::Result<Vec<(Ending, String)>> {
+) -> io::Result<Vec<(CallOutcome, String)>> {
     meeting::during(space, || run_at_once(space, lines))
 }
 
-fn run_at_once(space: &Space, lines: &[Vec<String>]) -> io::Result<Vec<(Ending, String)>> {
+fn run_at_once(space: &Space, lines: &[Vec<String>]) -> io::Result<Vec<(CallOutcome, String)>> {
     let mut running = Vec::new();
     for (at, line) in lines.iter().enumerate() {
         let name = format!("warpcc{at}");
@@ -145,7 +145,7 @@ fn start(space: &Space, words: &[String], name: &str, cache: &str) -> io::Result
     command.spawn()
 }
 
-fn finish(space: &Space, mut child: Child, name: &str) -> io::Result<Ending> {
+fn finish(space: &Space, mut child: Child, name: &str) -> io::Result<CallOutcome> {
     let began = Instant::now();
     let mut pause = Duration::from_micros(500);
     let status = loop {
@@ -155,16 +155,16 @@ fn finish(space: &Space, mut child: Child, name: &str) -> io::Result<Ending> {
         if began.elapsed() > PATIENCE {
             child.kill()?;
             child.wait()?;
-            return Ok(Ending {
+            return Ok(CallOutcome {
                 code: 124,
                 stderr: b"hangs\n".to_vec(),
-                ..Ending::default()
+                ..CallOutcome::default()
             });
         }
         std::thread::sleep(pause);
         pause = (pause * 5 / 4).min(Duration::from_millis(4));
     };
-    Ok(Ending {
+    Ok(CallOutcome {
         code: status
             .code()
             .unwrap_or_else(|| 128 + status.signal().unwrap_or(0)),

@@ -35,7 +35,7 @@ const TOOLS: [&str; 6] = [
 
 /// The program behind all fake tools.
 #[derive(Clone, Debug)]
-pub struct Program {
+pub struct FakeTool {
     bytes: Vec<u8>,
     release_at: usize,
     /// The same program, but it looks through the list of all variables.
@@ -44,7 +44,7 @@ pub struct Program {
     wrapper: Option<Vec<u8>>,
 }
 
-impl Program {
+impl FakeTool {
     /// Builds the program with the machine's C compiler, and leaves it in `folder`.
     ///
     /// # Errors

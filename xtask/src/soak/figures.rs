@@ -14,7 +14,7 @@ use super::space::Space;
 
 /// Counts, for people and as JSON.
 #[derive(Debug, Default, Serialize, Deserialize)]
-pub struct Figures {
+pub struct SoakFigures {
     /// Histories that ran.
     pub histories: u64,
     /// Steps in them that were no calls.
@@ -71,7 +71,7 @@ pub fn stats(space: &Space, seed: u64) -> Value {
         .unwrap_or(Value::Null)
 }
 
-impl Figures {
+impl SoakFigures {
     /// Adds one history.
     pub fn count(&mut self, seed: u64, verdict: &Verdict, stats: &Value) {
         let number = |value: &Value| value.as_u64().unwrap_or(0);

@@ -7,7 +7,7 @@ use std::io;
 use std::path::Path;
 
 use super::by_chance;
-use super::calls::{Ending, clear, run_nvcc, run_warpcc, run_without_cache};
+use super::calls::{CallOutcome, clear, run_nvcc, run_warpcc, run_without_cache};
 use super::files_open;
 use super::history::{History, Step};
 use super::space::Space;
@@ -95,7 +95,7 @@ fn said_in(log: &str) -> impl Iterator<Item = &str> {
 }
 
 /// Runs the lines as the expected results are made. Gives the endings, and whether warpcc left each line to nvcc.
-fn run_wanted(space: &Space, lines: &[Vec<String>]) -> io::Result<(Vec<Ending>, Vec<bool>)> {
+fn run_wanted(space: &Space, lines: &[Vec<String>]) -> io::Result<(Vec<CallOutcome>, Vec<bool>)> {
     if !relocates(space) {
         return Ok((run_nvcc(space, lines)?, Vec::new()));
     }
@@ -207,7 +207,7 @@ fn files_of_nvcc(
 
 /// Whether two failing builds print the same lines, in any number: with `-t`, nvcc reports a missing program once for each
 /// command that it started before it knew of the first failure.
-fn says_the_same_lines(space: &Space, want: &Ending, got: &Ending) -> bool {
+fn says_the_same_lines(space: &Space, want: &CallOutcome, got: &CallOutcome) -> bool {
     let lines = |said: &[u8]| -> BTreeSet<String> {
         let plain = by_chance::without_names(&space.root, said);
         plain.lines().map(str::to_owned).collect()
@@ -220,7 +220,7 @@ fn says_the_same_lines(space: &Space, want: &Ending, got: &Ending) -> bool {
 fn is_said_at_times(
     space: &Space,
     line: &[String],
-    got: &Ending,
+    got: &CallOutcome,
     (before, now): (&Tree, &Tree),
 ) -> io::Result<bool> {
     const TIMES: usize = 40;
@@ -240,7 +240,7 @@ fn is_said_at_times(
 }
 
 /// Removes warpcc's warnings of a limit that nvcc does not reach from standard error: a result could not be stored.
-fn take_limit_warnings(got: &mut Ending) -> u64 {
+fn take_limit_warnings(got: &mut CallOutcome) -> u64 {
     const NOT_KEPT: &[u8] = b"warpcc: warning: built, but not kept: ";
     let lines = got.stderr.split_inclusive(|&byte| byte == b'\n');
     let (warnings, others): (Vec<&[u8]>, Vec<&[u8]>) =
@@ -278,7 +278,7 @@ fn in_order(text: &str) -> Vec<&str> {
     lines
 }
 
-fn differences(space: &Space, want: &Ending, got: &Ending, is_race: bool) -> Vec<String> {
+fn differences(space: &Space, want: &CallOutcome, got: &CallOutcome, is_race: bool) -> Vec<String> {
     let mut found = Vec::new();
     if want.code != got.code {
         found.push(format!("exit code {} with nvcc, {}", want.code, got.code));

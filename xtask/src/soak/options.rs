@@ -9,7 +9,7 @@ use crate::toolkit;
 
 /// The histories to run, and for how long.
 #[derive(Args)]
-pub struct Options {
+pub struct SoakOptions {
     /// How long to run
     #[arg(long, default_value_t = 5.0)]
     pub minutes: f64,
@@ -69,7 +69,7 @@ pub enum Which {
     Both,
 }
 
-impl Options {
+impl SoakOptions {
     /// The toolkits of real histories.
     pub fn toolkits(&self) -> Result<Vec<PathBuf>> {
         let mut named = self.nvcc.clone();

@@ -6,14 +6,14 @@ use std::sync::{Mutex, PoisonError};
 
 use anyhow::{Result, bail};
 
-use super::fake_toolkit::Program;
+use super::fake_toolkit::FakeTool;
 use super::history::History;
 use super::judge::{self, Compared, Verdict};
-use super::options::{Options, Which};
+use super::options::{SoakOptions, Which};
 use super::space::{Space, Tools};
 use super::workers;
 
-fn tools(options: &Options, real: bool) -> Result<Tools> {
+fn tools(options: &SoakOptions, real: bool) -> Result<Tools> {
     match real {
         true => Ok(Tools::Real(options.toolkits()?)),
         false => fake_tools(),
@@ -22,7 +22,7 @@ fn tools(options: &Options, real: bool) -> Result<Tools> {
 
 fn fake_tools() -> Result<Tools> {
     // Built once: a table of guards replays every case again and again.
-    static BUILT: Mutex<Option<Program>> = Mutex::new(None);
+    static BUILT: Mutex<Option<FakeTool>> = Mutex::new(None);
     let mut built = BUILT.lock().unwrap_or_else(PoisonError::into_inner);
     let program = match built.take() {
         Some(program) => program,
@@ -32,7 +32,7 @@ fn fake_tools() -> Result<Tools> {
 }
 
 /// Runs case files. Each must have no difference.
-pub fn replay(options: &Options, warpcc: &Path) -> Result<()> {
+pub fn replay(options: &SoakOptions, warpcc: &Path) -> Result<()> {
     let mut wrong = 0;
     for file in &options.replay {
         let guards = options.without.join(",");
@@ -62,7 +62,7 @@ pub fn replay(options: &Options, warpcc: &Path) -> Result<()> {
 
 /// Runs one case file, without some guards.
 pub fn replay_file(
-    options: &Options,
+    options: &SoakOptions,
     file: &Path,
     warpcc: &Path,
     without: Option<String>,

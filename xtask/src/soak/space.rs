@@ -5,7 +5,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::fake_toolkit::Program;
+use super::fake_toolkit::FakeTool;
 use super::files_open::no_process_starting;
 use super::history::Step;
 use super::mapper::Mappers;
@@ -16,7 +16,7 @@ use super::tree;
 #[derive(Clone, Debug)]
 pub enum Tools {
     /// The fake tools.
-    Fake(Program),
+    Fake(FakeTool),
     /// The real tools of these toolkits.
     Real(Vec<PathBuf>),
 }

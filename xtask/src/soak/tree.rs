@@ -14,8 +14,8 @@ pub const BYTES_DIFFER: &str = ": bytes differ";
 
 /// One entry of a folder.
 #[derive(Clone, Debug)]
-struct Node {
-    kind: Kind,
+struct TreeNode {
+    kind: NodeContent,
     mode: u32,
     links: u64,
     inode: u64,
@@ -24,14 +24,14 @@ struct Node {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Kind {
+enum NodeContent {
     File(Vec<u8>),
     Link(PathBuf),
     Folder,
     Other,
 }
 
-impl Kind {
+impl NodeContent {
     fn name(&self) -> &'static str {
         match self {
             Self::File(_) => "a file",
@@ -44,7 +44,7 @@ impl Kind {
 
 /// Everything below some folders.
 #[derive(Clone, Debug, Default)]
-pub struct Tree(BTreeMap<PathBuf, Node>);
+pub struct Tree(BTreeMap<PathBuf, TreeNode>);
 
 impl Tree {
     /// Reads these folders and everything below them.
@@ -64,17 +64,17 @@ impl Tree {
             for entry in fs::read_dir(path).into_iter().flatten().flatten() {
                 self.walk(&entry.path());
             }
-            Kind::Folder
+            NodeContent::Folder
         } else if meta.is_symlink() {
-            Kind::Link(fs::read_link(path).unwrap_or_default())
+            NodeContent::Link(fs::read_link(path).unwrap_or_default())
         } else if meta.is_file() {
-            Kind::File(fs::read(path).unwrap_or_default())
+            NodeContent::File(fs::read(path).unwrap_or_default())
         } else {
-            Kind::Other
+            NodeContent::Other
         };
-        let node = Node {
+        let node = TreeNode {
             mode: meta.mode() & 0o7777,
-            links: if kind == Kind::Folder {
+            links: if kind == NodeContent::Folder {
                 0
             } else {
                 meta.nlink()
@@ -98,7 +98,8 @@ impl Tree {
                 remove(path);
             }
         }
-        let kept = |path: &Path, old: &Node| now.0.get(path).is_some_and(|n| n.inode == old.inode);
+        let kept =
+            |path: &Path, old: &TreeNode| now.0.get(path).is_some_and(|n| n.inode == old.inode);
         // For a file with several names, a name that is still the same file, else any: the others are linked to it.
         let mut first: BTreeMap<u64, &Path> = BTreeMap::new();
         for (path, old) in self.0.iter().filter(|(_, old)| old.links > 1) {
@@ -119,7 +120,12 @@ impl Tree {
         }
         // A folder's time is set last, because restoring its contents changes it.
         // An untouched folder also keeps the time of its last change: a cache that trusts this time is to be tested.
-        for (path, old) in self.0.iter().rev().filter(|(_, n)| n.kind == Kind::Folder) {
+        for (path, old) in self
+            .0
+            .iter()
+            .rev()
+            .filter(|(_, n)| n.kind == NodeContent::Folder)
+        {
             let changed = path
                 .symlink_metadata()
                 .map(|now| (now.ctime(), now.ctime_nsec()));
@@ -132,7 +138,7 @@ impl Tree {
     /// Whether a file of a line for each call of a wrapper has the lines that nvcc left there, and more of them.
     pub fn has_more_of_the_same_lines(&self, got: &Self, path: &Path) -> bool {
         let lines = |tree: &Self| match tree.0.get(path).map(|node| &node.kind) {
-            Some(Kind::File(bytes)) => {
+            Some(NodeContent::File(bytes)) => {
                 let lines: Vec<_> = bytes
                     .split(|&byte| byte == b'\n')
                     .map(<[u8]>::to_vec)
@@ -171,7 +177,7 @@ impl Tree {
                 continue;
             };
             match (&want.kind, &node.kind) {
-                (Kind::File(a), Kind::File(b))
+                (NodeContent::File(a), NodeContent::File(b))
                     if a != b && !same_but_for_names(path, root, a, b) =>
                 {
                     found.push(format!(
@@ -186,7 +192,7 @@ impl Tree {
                     a.name(),
                     b.name()
                 )),
-                (Kind::Link(a), Kind::Link(b)) if a != b => {
+                (NodeContent::Link(a), NodeContent::Link(b)) if a != b => {
                     found.push(format!("{}: another link target", name(path)));
                 }
                 _ => {}
@@ -213,10 +219,10 @@ impl Tree {
     }
 }
 
-impl Node {
+impl TreeNode {
     fn restore(&self, path: &Path, other: Option<&Path>) {
         match &self.kind {
-            Kind::File(bytes) => {
+            NodeContent::File(bytes) => {
                 if let Some(other) = other {
                     remove(path);
                     _ = fs::hard_link(other, path);
@@ -234,15 +240,15 @@ impl Node {
                 _ = fs::set_permissions(path, Permissions::from_mode(self.mode));
                 self.set_time(path);
             }
-            Kind::Link(target) => {
+            NodeContent::Link(target) => {
                 remove(path);
                 _ = symlink(target, path);
             }
-            Kind::Folder => {
+            NodeContent::Folder => {
                 _ = fs::create_dir_all(path);
                 _ = fs::set_permissions(path, Permissions::from_mode(self.mode));
             }
-            Kind::Other => {}
+            NodeContent::Other => {}
         }
     }
 

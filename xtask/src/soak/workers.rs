@@ -9,11 +9,11 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 
-use super::fake_toolkit::Program;
-use super::figures::{self, Figures};
+use super::fake_toolkit::FakeTool;
+use super::figures::{self, SoakFigures};
 use super::history::History;
 use super::judge::{self, Compared};
-use super::options::Options;
+use super::options::SoakOptions;
 use super::space::{Space, Tools};
 use super::{invent, shrink};
 use crate::repo;
@@ -25,14 +25,14 @@ const OFTEN: Duration = Duration::from_secs(5);
 
 /// A worker's number and folder, which it gets besides the options.
 #[derive(Clone, Debug)]
-pub struct Place {
+pub struct WorkerPlace {
     /// Its number.
     pub worker: usize,
     /// The folder that it shares with the others: fake tools, figures, and a file `stop`.
     pub shared: PathBuf,
 }
 
-impl Place {
+impl WorkerPlace {
     fn figures(&self) -> PathBuf {
         self.shared.join(format!("{}.json", self.worker))
     }
@@ -43,17 +43,17 @@ impl Place {
 /// # Errors
 /// The tools cannot be built, or a worker did not end as it should.
 pub fn search(
-    options: &Options,
+    options: &SoakOptions,
     warpcc: &Path,
     real: bool,
     without: Option<&str>,
-) -> Result<Figures> {
+) -> Result<SoakFigures> {
     let own = format!("work-{}", std::process::id());
     let shared = options.out.join(own);
     fs::create_dir_all(&shared)?;
     let shared = shared.canonicalize()?;
     if !real {
-        Program::build(&shared.join("tools"))?;
+        FakeTool::build(&shared.join("tools"))?;
     }
     let end = Instant::now() + Duration::from_secs_f64(options.minutes * 60.0) + GRACE;
     let jobs = options.jobs.max(1);
@@ -76,10 +76,10 @@ pub fn search(
         failed += usize::from(!wait(child, end)?);
         _ = fs::remove_dir_all(root);
     }
-    let mut figures = Figures::default();
+    let mut figures = SoakFigures::default();
     for worker in 0..jobs {
         let shared = shared.clone();
-        let file = Place { worker, shared }.figures();
+        let file = WorkerPlace { worker, shared }.figures();
         let text = fs::read(&file).with_context(|| format!("worker {worker} left no figures"))?;
         figures.merge(serde_json::from_slice(&text)?);
     }
@@ -107,7 +107,7 @@ fn wait(child: &mut Child, end: Instant) -> Result<bool> {
 }
 
 /// A worker's command line.
-fn arguments(options: &Options, warpcc: &Path, real: bool, root: &Path) -> Vec<String> {
+fn arguments(options: &SoakOptions, warpcc: &Path, real: bool, root: &Path) -> Vec<String> {
     let text = |path: &Path| path.to_string_lossy().into_owned();
     let mut words: Vec<String> = vec!["soak".into()];
     let mut push = |name: &str, value: String| words.extend([format!("--{name}"), value]);
@@ -133,7 +133,7 @@ fn arguments(options: &Options, warpcc: &Path, real: bool, root: &Path) -> Vec<S
 
 /// A worker's folder. With fake tools, a third of the workers use the disk, and the others memory, which is several times
 /// as fast.
-pub fn root(options: &Options, real: bool, worker: usize) -> PathBuf {
+pub fn root(options: &SoakOptions, real: bool, worker: usize) -> PathBuf {
     let roots = &options.root;
     let folder = match roots.len() {
         0 if real || worker.is_multiple_of(3) => std::env::temp_dir(),
@@ -147,10 +147,10 @@ pub fn root(options: &Options, real: bool, worker: usize) -> PathBuf {
 ///
 /// # Errors
 /// Its folder cannot be used, or a command cannot be started.
-pub fn work(options: &Options, warpcc: &Path, real: bool, place: &Place) -> Result<()> {
+pub fn work(options: &SoakOptions, warpcc: &Path, real: bool, place: &WorkerPlace) -> Result<()> {
     let tools = match real {
         true => Tools::Real(options.toolkits()?),
-        false => Tools::Fake(Program::load(&place.shared.join("tools"))?),
+        false => Tools::Fake(FakeTool::load(&place.shared.join("tools"))?),
     };
     let root = options.root.first().context("a worker without a folder")?;
     let mut space = Space::new(root, tools, warpcc.to_owned())?;
@@ -162,7 +162,7 @@ pub fn work(options: &Options, warpcc: &Path, real: bool, place: &Place) -> Resu
         options,
         real,
         place,
-        figures: Figures::default(),
+        figures: SoakFigures::default(),
         shrunk: 0,
     };
     let done = search.search(&mut space);
@@ -172,10 +172,10 @@ pub fn work(options: &Options, warpcc: &Path, real: bool, place: &Place) -> Resu
 }
 
 struct Search<'a> {
-    options: &'a Options,
+    options: &'a SoakOptions,
     real: bool,
-    place: &'a Place,
-    figures: Figures,
+    place: &'a WorkerPlace,
+    figures: SoakFigures,
     shrunk: usize,
 }
 
@@ -281,9 +281,9 @@ impl Search<'_> {
 }
 
 /// The fake tools of this process, built once: a table of guards replays every case again and again.
-pub fn fake_program() -> Result<Program> {
+pub fn fake_program() -> Result<FakeTool> {
     let folder = repo::target_dir().join(format!("soak-found/tools-{}", std::process::id()));
-    let program = Program::build(&folder);
+    let program = FakeTool::build(&folder);
     _ = fs::remove_dir_all(folder);
     program
 }

@@ -12,7 +12,7 @@ use crate::repo;
 #[derive(Debug, Deserialize)]
 pub struct Catalogue {
     /// Archives to fetch.
-    pub source: Vec<Source>,
+    pub source: Vec<WorkloadSource>,
     /// The workloads.
     pub workload: Vec<Entry>,
 }
@@ -33,7 +33,7 @@ impl Catalogue {
 /// Where a source comes from.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "lowercase")]
-pub enum Kind {
+pub enum SourceKind {
     /// The index that pip is configured with.
     Pypi,
     /// The registry that cargo is configured with.
@@ -44,11 +44,11 @@ pub enum Kind {
 
 /// One archive.
 #[derive(Debug, Deserialize)]
-pub struct Source {
+pub struct WorkloadSource {
     /// Its name in its registry.
     pub name: String,
     /// Its registry.
-    pub kind: Kind,
+    pub kind: SourceKind,
     /// The file's name, or for a crate `NAME-VERSION`.
     pub file: String,
     /// The hash of the file as the registry sends it.

@@ -15,11 +15,11 @@ use anyhow::{Context, Result, ensure};
 
 use super::{catalogue, fetch, toolkit};
 use crate::{process, programs};
-use build_folder::{Build, Expected};
+use build_folder::{Build, ExpectedCounts};
 
 /// The files to build, and the warpcc to build them with.
 #[derive(clap::Args)]
-pub struct Options {
+pub struct CmakeOptions {
     /// Three of the files, for CI
     #[arg(long)]
     quick: bool,
@@ -44,7 +44,7 @@ const PROJECT: &str = "cmake_minimum_required(VERSION 3.18)\n\
                        add_subdirectory(ggml)\n";
 
 /// `cargo xtask cmake-project`.
-pub fn main(options: &Options) -> Result<()> {
+pub fn main(options: &CmakeOptions) -> Result<()> {
     let files: &[&str] = if options.quick { &QUICK } else { &FULL };
     let warpcc = programs::launcher(options.warpcc.as_deref())?;
     check(&programs::nvcc(None)?, &warpcc, files)
@@ -98,7 +98,7 @@ fn check(nvcc: &Path, warpcc: &Path, files: &[&str]) -> Result<()> {
         toolkit.join("bin"),
     ])?);
     masked.configure(&root.join("masquerade/nvcc"), &[])?;
-    masked.ninja("warpcc named nvcc", &Expected::direct(files.len()))?;
+    masked.ninja("warpcc named nvcc", &ExpectedCounts::direct(files.len()))?;
     masked.same_as(&launched.outputs()?)?;
     masked.dry("nothing to do", &[])
 }
@@ -107,37 +107,40 @@ fn check(nvcc: &Path, warpcc: &Path, files: &[&str]) -> Result<()> {
 fn proof(build: &mut Build) -> Result<()> {
     let all = build.files.clone();
     let one = ["scale".to_owned()];
-    build.ninja("cold", &Expected::built(all.len()))?;
+    build.ninja("cold", &ExpectedCounts::built(all.len()))?;
     let first = build.outputs()?;
     build.dry("nothing to do", &[])?;
 
     build.touch(NARROW)?;
     build.dry("one header touched", &one)?;
-    build.ninja("one header touched", &Expected::direct(1))?;
+    build.ninja("one header touched", &ExpectedCounts::direct(1))?;
     build.touch(WIDE)?;
     build.dry("a header of all touched", &all)?;
-    build.ninja("a header of all touched", &Expected::direct(all.len()))?;
+    build.ninja(
+        "a header of all touched",
+        &ExpectedCounts::direct(all.len()),
+    )?;
     build.same_as(&first)?;
 
     build.replace(NARROW, "BLOCK_SIZE 256", "BLOCK_SIZE 128")?;
     build.dry("one header edited", &one)?;
-    build.ninja("one header edited", &Expected::built(1))?;
+    build.ninja("one header edited", &ExpectedCounts::built(1))?;
     ensure!(
         build.outputs()? != first,
         "{NARROW} was edited, but no object has changed"
     );
     build.compare_with_nvcc("edited", &one)?;
     build.replace(NARROW, "BLOCK_SIZE 128", "BLOCK_SIZE 256")?;
-    build.ninja("the edit undone", &Expected::direct(1))?;
+    build.ninja("the edit undone", &ExpectedCounts::direct(1))?;
     build.same_as(&first)?;
 
     build.clean()?;
-    build.ninja("cleaned", &Expected::direct(all.len()))?;
+    build.ninja("cleaned", &ExpectedCounts::direct(all.len()))?;
     build.same_as(&first)?;
     build.dry("nothing to do", &[])?;
     build.compare_with_nvcc("all", &all)?;
     // nvcc's objects are newer than ninja's log of them.
-    build.ninja("after nvcc", &Expected::direct(all.len()))
+    build.ninja("after nvcc", &ExpectedCounts::direct(all.len()))
 }
 
 fn path_before(folders: &[PathBuf]) -> Result<OsString> {

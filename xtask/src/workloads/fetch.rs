@@ -1,7 +1,7 @@
 //! Fetches one source through its registry's own client and configuration, so that no
 //! host is named here and a mirror works. It does not know what the source is for.
 
-use super::catalogue::{self, Kind, Source};
+use super::catalogue::{self, SourceKind, WorkloadSource};
 use crate::repo;
 use anyhow::{Context, Result, bail, ensure};
 use sha2::{Digest, Sha256};
@@ -62,7 +62,7 @@ pub fn workload(name: &str) -> Result<PathBuf> {
 }
 
 /// Put a source below `root`; nothing happens when it is there already.
-pub fn fetch(source: &Source, root: &Path) -> Result<()> {
+pub fn fetch(source: &WorkloadSource, root: &Path) -> Result<()> {
     let done = root.join("fetched").join(&source.name);
     // The marker holds the hash, so that another pin fetches again.
     let there = || fs::read_to_string(&done).is_ok_and(|sha| sha == source.sha256);
@@ -79,15 +79,15 @@ pub fn fetch(source: &Source, root: &Path) -> Result<()> {
     }
     eprintln!("fetching {} into {}", source.file, root.display());
     match source.kind {
-        Kind::Pypi => from_pypi(source, root)?,
-        Kind::Crate => from_cargo(source, root)?,
-        Kind::Debian => from_apt(source, root)?,
+        SourceKind::Pypi => from_pypi(source, root)?,
+        SourceKind::Crate => from_cargo(source, root)?,
+        SourceKind::Debian => from_apt(source, root)?,
     }
     fs::write(&done, &source.sha256)?;
     Ok(())
 }
 
-fn from_pypi(source: &Source, root: &Path) -> Result<()> {
+fn from_pypi(source: &WorkloadSource, root: &Path) -> Result<()> {
     let archive = root.join(&source.file);
     let output = Command::new("python3")
         .args(["-c", FROM_INDEX, &source.name, &source.file])
@@ -139,7 +139,7 @@ for item in archive.infolist():
         .arg(to))
 }
 
-fn from_cargo(source: &Source, root: &Path) -> Result<()> {
+fn from_cargo(source: &WorkloadSource, root: &Path) -> Result<()> {
     // NAME-VERSION; the version may hold a dash, the name's last part has no digit first.
     let (name, version) = source
         .file
@@ -179,7 +179,7 @@ fn from_cargo(source: &Source, root: &Path) -> Result<()> {
 }
 
 /// Fetches source packages with apt, in folders of ours. The system's own lists stay as they are.
-fn from_apt(source: &Source, root: &Path) -> Result<()> {
+fn from_apt(source: &WorkloadSource, root: &Path) -> Result<()> {
     let apt = root.join("apt");
     for dir in ["parts", "lists/partial", "files"] {
         fs::create_dir_all(apt.join(dir))?;

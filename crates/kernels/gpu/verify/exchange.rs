@@ -53,10 +53,10 @@ pub fn export(
             None => data.resize(data.len() + bytes as usize, POISON),
         }
     }
-    let told = |error: std::io::Error| format!("{}: {error}", folder.display());
-    fs::create_dir_all(folder).map_err(told)?;
-    fs::write(folder.join("cases"), lines).map_err(told)?;
-    fs::write(folder.join("data"), data).map_err(told)?;
+    let in_folder = |error: std::io::Error| format!("{}: {error}", folder.display());
+    fs::create_dir_all(folder).map_err(in_folder)?;
+    fs::write(folder.join("cases"), lines).map_err(in_folder)?;
+    fs::write(folder.join("data"), data).map_err(in_folder)?;
     Ok(true)
 }
 

@@ -10,7 +10,7 @@ use crate::Settings;
 use crate::device::Failure;
 
 /// Of each group how many were checked, and those that were wrong.
-type Groups = BTreeMap<String, (usize, Vec<Json>)>;
+type GroupResults = BTreeMap<String, (usize, Vec<Json>)>;
 
 /// Tells what was found and writes it down. Whether all is right.
 pub fn report(
@@ -60,8 +60,8 @@ fn word<'a>(line: &'a Json, key: &str) -> &'a str {
     line.get(key).and_then(Json::as_str).unwrap_or("")
 }
 
-fn groups(lines: &[Json], broken: &[(usize, String)]) -> Groups {
-    let mut groups = Groups::new();
+fn groups(lines: &[Json], broken: &[(usize, String)]) -> GroupResults {
+    let mut groups = GroupResults::new();
     let mut count = |line: &Json, failure: Option<Json>| {
         let group = groups.entry(word(line, "group").to_owned()).or_default();
         group.0 += 1;
@@ -80,7 +80,7 @@ fn groups(lines: &[Json], broken: &[(usize, String)]) -> Groups {
     groups
 }
 
-fn show(groups: &Groups, speeds: &[&Json]) {
+fn show(groups: &GroupResults, speeds: &[&Json]) {
     for speed in speeds {
         println!(
             "{:6.1} GB/s {:5.3} of copy  {}",

@@ -16,7 +16,7 @@ type Scalar = fn(&[f64]) -> f64;
 pub type Input<'a> = (DType, &'a [u64], Option<&'a [i64]>, u64);
 
 /// Shapes, steps, sizes, offsets: an expression whose value in double is exact or nearly so.
-pub struct Shaped<'a> {
+pub struct ShapedCase<'a> {
     pub group: &'static str,
     pub text: &'a str,
     pub formula: Scalar,
@@ -121,7 +121,7 @@ fn held_before(dtype: DType, span: u64, random: &mut Random) -> Vec<u8> {
     }
 }
 
-pub fn shaped(spec: &Shaped, random: &mut Random) -> Result<Case, String> {
+pub fn shaped(spec: &ShapedCase, random: &mut Random) -> Result<Case, String> {
     let mut places = Places::new();
     let (dtype, shape, own_steps, off) = spec.output;
     let inputs: Vec<Placed> = spec

@@ -5,7 +5,7 @@ use warpcc_kernels::expression::Number;
 use warpcc_kernels::plan::WriteMode;
 
 use super::Case;
-use super::shaped::{Input, Shaped, shaped};
+use super::shaped::{Input, ShapedCase, shaped};
 use crate::reference::Random;
 
 /// Sizes around every edge, and every offset of inputs against the output.
@@ -29,7 +29,7 @@ pub fn offsets_and_sizes(random: &mut Random, cases: &mut Vec<Result<Case, Strin
                 (3, 5, 7),
             ] {
                 let shape = [n];
-                let spec = Shaped {
+                let spec = ShapedCase {
                     group: "offsets",
                     text: "x0 * 2 + x1",
                     formula: |v| v[0] * 2.0 + v[1],
@@ -49,10 +49,10 @@ pub fn offsets_and_sizes(random: &mut Random, cases: &mut Vec<Result<Case, Strin
 }
 
 /// A shape, and steps if its own.
-type Form = (&'static [u64], Option<&'static [i64]>);
+type ShapeAndStrides = (&'static [u64], Option<&'static [i64]>);
 
 /// Two inputs' and the output's.
-const FORMS: [(Form, Form, Form); 21] = [
+const FORMS: [(ShapeAndStrides, ShapeAndStrides, ShapeAndStrides); 21] = [
     ((&[33, 64], None), (&[64], None), (&[33, 64], None)),
     ((&[33, 65], None), (&[65], None), (&[33, 65], None)),
     ((&[33, 64], None), (&[33, 1], None), (&[33, 64], None)),
@@ -140,7 +140,7 @@ pub fn broadcasting(random: &mut Random, cases: &mut Vec<Result<Case, String>>) 
         (DType::I8, DType::I8, DType::I8),
     ];
     // So large that a block's warps have squares both ways.
-    let large: (Form, Form, Form) = (
+    let large: (ShapeAndStrides, ShapeAndStrides, ShapeAndStrides) = (
         (&[256, 512], Some(&[1, 256])),
         (&[512], None),
         (&[256, 512], None),
@@ -149,7 +149,7 @@ pub fn broadcasting(random: &mut Random, cases: &mut Vec<Result<Case, String>>) 
     for ((x, y, out), types) in each.chain([(large, &types[4..])]) {
         for &(a, b, c) in types {
             for off in [0, 1, 8] {
-                let spec = Shaped {
+                let spec = ShapedCase {
                     group: "broadcasting",
                     text: "x0 * 3 - x1",
                     formula: |v| v[0] * 3.0 - v[1],
@@ -195,7 +195,7 @@ pub fn fused(random: &mut Random, cases: &mut Vec<Result<Case, String>>) {
     let twenty = twenty(shape);
     let f = |dtype| (dtype, shape, None, 0);
     let h = DType::F16;
-    let fused = |text, formula, inputs, output| Shaped {
+    let fused = |text, formula, inputs, output| ShapedCase {
         group: "fused",
         text,
         formula,
@@ -205,14 +205,14 @@ pub fn fused(random: &mut Random, cases: &mut Vec<Result<Case, String>>) {
         request: WriteMode::Write,
     };
     let (f32, f64) = (DType::F32, DType::F64);
-    let all: Vec<Shaped> = vec![
+    let all: Vec<ShapedCase> = vec![
         fused(
             "relu(x0 * x1 + x2)",
             |v| (v[0] * v[1] + v[2]).max(0.0),
             vec![f(h), f(h), (h, &shape[1..], None, 0)],
             f(h),
         ),
-        Shaped {
+        ShapedCase {
             numbers: &[("alpha", Number::Float(2.5))],
             request: WriteMode::Add,
             ..fused(
@@ -222,7 +222,7 @@ pub fn fused(random: &mut Random, cases: &mut Vec<Result<Case, String>>) {
                 f(f32),
             )
         },
-        Shaped {
+        ShapedCase {
             numbers: &[("k", Number::Int(-3))],
             ..fused(
                 "where(x0 > 0, x0, x1 * k)",

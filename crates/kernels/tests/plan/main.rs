@@ -125,14 +125,14 @@ fn names_and_cuts_are_checked() {
         (32, 0, "0 accesses"),
     ] {
         let values: [(&str, Value); 2] = [("a", (&x).into()), ("b", 1.0.into())];
-        let told = outcome(tuned(
+        let message = outcome(tuned(
             &expr,
             &values,
             &x,
             WriteMode::Write,
             Tuning { threads, unroll },
         ));
-        assert!(told.contains(part), "{told}");
+        assert!(message.contains(part), "{message}");
     }
 }
 
@@ -242,6 +242,9 @@ fn a_very_long_expression_is_refused_and_dropped() {
     for number in 0..100_000 {
         sum = sum + f64::from(number);
     }
-    let told = outcome(fused(&sum, &[("a", (&x).into())], &x, WriteMode::Write));
-    assert!(told.contains("more than 4096 different calls"), "{told}");
+    let message = outcome(fused(&sum, &[("a", (&x).into())], &x, WriteMode::Write));
+    assert!(
+        message.contains("more than 4096 different calls"),
+        "{message}"
+    );
 }

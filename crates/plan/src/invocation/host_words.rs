@@ -52,8 +52,8 @@ impl Invocation {
             };
             files.extend(file.map(str::to_owned));
             // clang's configuration files name others from their own folder, option files from the working directory.
-            let beside = file.zip(folder).map(|(file, folder)| folder.join(file));
-            files.extend(beside.and_then(|path| path.to_str().map(str::to_owned)));
+            let in_folder = file.zip(folder).map(|(file, folder)| folder.join(file));
+            files.extend(in_folder.and_then(|path| path.to_str().map(str::to_owned)));
             is_config = word == "--config";
             let option = word.strip_prefix("-Xclang=").unwrap_or(word);
             if let Some(reason) = host_side_file(option) {

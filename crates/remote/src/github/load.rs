@@ -13,13 +13,13 @@ use super::{Github, HIGHEST, lock};
 use crate::error::RemoteError;
 use warpcc_remote_client::bundle_index::Index;
 
-/// Bundles around the newest one that are looked for, if its index does not know them: their jobs ran beside its own.
-const BESIDE: u32 = 8;
+/// Bundles around the newest one that are looked for, if its index does not know them: their jobs ran at the same time.
+const NEIGHBOURS: u32 = 8;
 /// Numbers behind the newest one: it may have been finished after them.
 const BEHIND: u32 = 2;
 /// How long an index is used before the service is asked for newer bundles.
 const INDEX_FOR: Duration = Duration::from_secs(10 * 60);
-/// The lock for the index, beside those for parts.
+/// The lock for the index; there are others for parts.
 const INDEX_LOCK: u64 = 1000;
 
 impl Github {
@@ -104,9 +104,9 @@ impl Github {
             };
             number == newest || all.iter().any(knows)
         };
-        let first = newest.saturating_sub(BESIDE).max(1);
-        let beside = first..=newest.saturating_add(BEHIND).min(HIGHEST);
-        let unknown: Vec<u32> = beside.rev().filter(|number| !is_known(*number)).collect();
+        let first = newest.saturating_sub(NEIGHBOURS).max(1);
+        let near = first..=newest.saturating_add(BEHIND).min(HIGHEST);
+        let unknown: Vec<u32> = near.rev().filter(|number| !is_known(*number)).collect();
         let find = async |number: u32| {
             let name = self.name(number);
             let found = self.service.find(&name).await?;

@@ -155,7 +155,7 @@ impl Parts {
     /// It cannot be written.
     pub fn write(&self, name: &str, bytes: &[u8]) -> Result<(), RemoteError> {
         let path = self.folder.join(name);
-        let beside = self.folder.join(format!(
+        let temporary = self.folder.join(format!(
             "new-{}-{:x}",
             std::process::id(),
             fastrand::u64(..)
@@ -164,11 +164,11 @@ impl Parts {
             .and_then(|()| {
                 let mut options = File::options();
                 options.write(true).create_new(true).mode(0o600);
-                options.open(&beside)?.write_all(bytes)
+                options.open(&temporary)?.write_all(bytes)
             })
-            .and_then(|()| fs::rename(&beside, &path));
+            .and_then(|()| fs::rename(&temporary, &path));
         written.map_err(|error| {
-            drop(fs::remove_file(&beside));
+            drop(fs::remove_file(&temporary));
             at(&path, &error)
         })
     }

@@ -25,7 +25,7 @@ use super::view::Asked;
 use super::{Colors, MonitorSource, View, draw};
 
 /// How often keys and signals are looked at.
-const GLANCE: Duration = Duration::from_millis(100);
+const REDRAW_AFTER: Duration = Duration::from_millis(100);
 
 /// How the program looks and how often it asks.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -78,15 +78,15 @@ pub fn run<W: Write + 'static>(
         terminal.draw(|frame| draw(&now, &view, frame.area(), frame.buffer_mut()))?;
         let mut asked = Asked::Nothing;
         // All keys that are there, before drawing again.
-        let mut patience = GLANCE;
-        while asked == Asked::Nothing && event::poll(patience)? {
+        let mut wait = REDRAW_AFTER;
+        while asked == Asked::Nothing && event::poll(wait)? {
             match event::read()? {
                 Event::Key(key) if key.kind != KeyEventKind::Release => asked = view.key(key),
                 // The content of the screen after a change of size is not known.
                 Event::Resize(..) => terminal.clear()?,
                 _ => {}
             }
-            patience = Duration::ZERO;
+            wait = Duration::ZERO;
         }
         if let Some(signal) = signals.ending() {
             return Ok(MonitorEnded::Signal(signal));

@@ -52,7 +52,7 @@ struct Tasks {
 }
 
 #[derive(Default, Serialize)]
-struct Calls {
+struct CallColumns {
     start: Vec<u64>,
     end: Vec<u64>,
     file: Vec<usize>,
@@ -69,7 +69,7 @@ struct Calls {
 }
 
 #[derive(Default, Serialize)]
-struct Headers {
+struct HeaderColumns {
     path: Vec<String>,
     bytes: Vec<u64>,
 }
@@ -83,9 +83,9 @@ pub(super) fn collect(build: &Build, summary: &Summary) -> Value {
     let (tools, archs, labels, tasks) = tasks(build, &mut texts);
     let numbers: Vec<&str> = archs.iter().map(|arch| number_of(arch)).collect();
     let (mut files, mut folders) = (Texts::default(), Texts::default());
-    let (mut headers, mut header_place) = (Headers::default(), HashMap::new());
+    let (mut headers, mut header_place) = (HeaderColumns::default(), HashMap::new());
     let (mut reasons, mut reason_place) = (Vec::new(), HashMap::new());
-    let mut calls = Calls::default();
+    let mut calls = CallColumns::default();
     for call in &build.calls {
         let record = &call.record;
         calls.start.push(micros(call.started));

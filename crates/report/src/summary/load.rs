@@ -60,7 +60,7 @@ pub struct Waited {
 }
 
 /// A moment at which something started or ended.
-struct Event {
+struct LoadChange {
     at: Duration,
     running: i64,
     kib: i64,
@@ -79,7 +79,7 @@ pub(super) fn measure(build: &Build) -> Load {
         if task.ran() && !span.elapsed().is_zero() {
             // More than a PiB cannot be a real amount of memory.
             let kib = i64::try_from(task.peak_kib.min(1 << 40)).unwrap_or(0);
-            let event = |at, sign| Event {
+            let event = |at, sign| LoadChange {
                 at,
                 running: sign,
                 kib: sign * kib,
@@ -94,7 +94,7 @@ pub(super) fn measure(build: &Build) -> Load {
     load
 }
 
-fn course(wall: Duration, events: &[Event], load: &mut Load) {
+fn course(wall: Duration, events: &[LoadChange], load: &mut Load) {
     if wall.is_zero() {
         return;
     }
@@ -120,7 +120,7 @@ fn course(wall: Duration, events: &[Event], load: &mut Load) {
     load.mean_running = busy / wall.as_secs_f64();
 }
 
-fn fullness(build: &Build, events: &[Event], load: &mut Load) {
+fn fullness(build: &Build, events: &[LoadChange], load: &mut Load) {
     let slots = i64::from(build.budget.slots);
     if slots == 0 {
         return;

@@ -38,10 +38,10 @@ def libraries(which: str) -> List[str]:
     for folder in sorted({os.path.dirname(path) for path in found}):
         for other in others:
             # Loaded when it is first needed, so that only some processes have it.
-            beside = [name for name in os.listdir(folder) if name.startswith(other)]
-            if not beside:
+            found_here = [name for name in os.listdir(folder) if name.startswith(other)]
+            if not found_here:
                 raise Unknown(f"there is no {other} in {folder}")
-            found.extend(sorted({os.path.realpath(os.path.join(folder, name)) for name in beside}))
+            found.extend(sorted({os.path.realpath(os.path.join(folder, name)) for name in found_here}))
     return found
 
 

@@ -12,12 +12,12 @@ use super::output;
 pub struct CompletionsArgs {
     /// The shell to complete in
     #[arg(value_enum)]
-    pub shell: Shell,
+    pub shell: CompletionShell,
 }
 
 /// A shell warpcc completes in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub enum Shell {
+pub enum CompletionShell {
     /// bash
     Bash,
     /// zsh
@@ -36,15 +36,19 @@ pub fn run(args: &CompletionsArgs, command: clap::Command) -> anyhow::Result<i32
 }
 
 /// Write the completion script for `shell`.
-pub fn write(shell: Shell, mut command: clap::Command, out: &mut dyn Write) -> io::Result<()> {
+pub fn write(
+    shell: CompletionShell,
+    mut command: clap::Command,
+    out: &mut dyn Write,
+) -> io::Result<()> {
     command.set_bin_name("warpcc");
     command.build();
     // The generators panic on a failed write; a `Vec` cannot fail, `out` can.
     let mut script = Vec::new();
     match shell {
-        Shell::Bash => clap_complete::Shell::Bash.generate(&command, &mut script),
-        Shell::Zsh => clap_complete::Shell::Zsh.generate(&command, &mut script),
-        Shell::Fish => clap_complete::Shell::Fish.generate(&command, &mut script),
+        CompletionShell::Bash => clap_complete::Shell::Bash.generate(&command, &mut script),
+        CompletionShell::Zsh => clap_complete::Shell::Zsh.generate(&command, &mut script),
+        CompletionShell::Fish => clap_complete::Shell::Fish.generate(&command, &mut script),
     }
     out.write_all(&script)
 }

@@ -53,12 +53,12 @@ pub fn replace_file(path: &Path, bytes: &[u8], permissions: Permissions) -> anyh
             .write(true)
             .open(&target)
             .and_then(|mut there| there.write_all(bytes)),
-        _ => write_beside(&target, bytes, permissions),
+        _ => write_and_rename(&target, bytes, permissions),
     };
     replaced.with_context(|| format!("cannot write {}", path.display()))
 }
 
-fn write_beside(target: &Path, bytes: &[u8], permissions: Permissions) -> io::Result<()> {
+fn write_and_rename(target: &Path, bytes: &[u8], permissions: Permissions) -> io::Result<()> {
     let folder = target.parent().filter(|p| !p.as_os_str().is_empty());
     let folder = folder.unwrap_or(Path::new("."));
     let written = write_unnamed(folder, bytes, &permissions);
@@ -66,15 +66,15 @@ fn write_beside(target: &Path, bytes: &[u8], permissions: Permissions) -> io::Re
         let link = |path: &Path| link_to(&file, path);
         tempfile::Builder::new().make_in(folder, link)
     });
-    if let Ok(beside) = linked {
-        beside.persist(target)?;
+    if let Ok(temporary) = linked {
+        temporary.persist(target)?;
         return Ok(());
     }
     // The file system has no files without a name, or there is no room.
-    let mut beside = tempfile::NamedTempFile::new_in(folder)?;
-    beside.write_all(bytes)?;
-    beside.as_file().set_permissions(permissions)?;
-    beside.persist(target)?;
+    let mut temporary = tempfile::NamedTempFile::new_in(folder)?;
+    temporary.write_all(bytes)?;
+    temporary.as_file().set_permissions(permissions)?;
+    temporary.persist(target)?;
     Ok(())
 }
 

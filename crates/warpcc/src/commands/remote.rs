@@ -21,7 +21,7 @@ use crate::config::{Config, environment};
 use crate::remotes;
 use crate::store::need_store;
 use keygen::KeygenArgs;
-use print::{Pinged, Rested, Row};
+use print::{Pinged, Rested, ServerRow};
 
 /// The time limit for one server. Each request also has a deadline of its own.
 const PING_LIMIT: Duration = Duration::from_secs(60);
@@ -96,7 +96,7 @@ pub fn run(command: &RemoteCommand, config: &Config, ourselves: &Path) -> anyhow
             let stores: Vec<_> = std::iter::once(need_store(config)?)
                 .chain(kernels())
                 .collect();
-            let rows: Vec<Row> = layers.iter().map(|layer| row(layer, &stores)).collect();
+            let rows: Vec<ServerRow> = layers.iter().map(|layer| row(layer, &stores)).collect();
             output::print(|out| match args.json {
                 true => print::write_stat_json(&rows, out),
                 false => print::write_stat(&rows, out),
@@ -154,7 +154,7 @@ pub(super) fn kernels() -> Option<DiskStore> {
     there.then(|| DiskStore::open(&tier.path, options).ok())?
 }
 
-fn row(layer: &Layer, stores: &[DiskStore]) -> Row {
+fn row(layer: &Layer, stores: &[DiskStore]) -> ServerRow {
     let counters: Vec<_> = stores.iter().map(DiskStore::counters).collect();
     let id = layer.id();
     let count = |name: &str| {
@@ -170,7 +170,7 @@ fn row(layer: &Layer, stores: &[DiskStore]) -> Row {
         })
     };
     let waiting = |store: &DiskStore| upload::waiting(layer, store.root());
-    Row {
+    ServerRow {
         server: layer.shown(),
         read_only: layer.access == Access::ReadOnly,
         hits: count("hits"),

@@ -21,7 +21,7 @@ use warpcc_rtc::{
 };
 
 pub use args::RtcCommand;
-use args::{CompileArgs, KernelArgs, WarmArgs, WhyArgs, WithArgs};
+use args::{CompileArgs, KernelArgs, RtcWarmArgs, RtcWhyArgs, WithArgs};
 use manifest::Manifest;
 
 use super::output::{self, write_file};
@@ -129,7 +129,7 @@ impl Caches {
 
 /// An image, for people and programs.
 #[derive(Debug, Serialize)]
-struct Row {
+struct KernelRow {
     name: String,
     target: String,
     /// `made`, `failed`, or the place where it was found.
@@ -142,7 +142,7 @@ struct Row {
     error: Option<String>,
 }
 
-impl Row {
+impl KernelRow {
     fn new(name: &str, target: String, result: &Result<Image, Error>) -> Self {
         let (word, image, error) = match result {
             Ok(image) => (word_of(image.found), Some(image), None),
@@ -210,7 +210,7 @@ fn compile(args: &CompileArgs, context: &ProcessContext) -> anyhow::Result<i32> 
     {
         return Err(error.clone().into());
     }
-    let row = Row::new(&request.name, kernel.arch.to_string(), &result);
+    let row = KernelRow::new(&request.name, kernel.arch.to_string(), &result);
     let image = match result {
         Ok(image) => image,
         Err(error) => {
@@ -254,7 +254,7 @@ fn compile(args: &CompileArgs, context: &ProcessContext) -> anyhow::Result<i32> 
     Ok(FINE)
 }
 
-fn why(args: &WhyArgs, context: &ProcessContext) -> anyhow::Result<i32> {
+fn why(args: &RtcWhyArgs, context: &ProcessContext) -> anyhow::Result<i32> {
     let caches = Caches::open(&args.with, context, common_of(&args.kernel))?;
     let cache = &caches.kernels;
     let request = request_of(&args.kernel, cache)?;
@@ -270,7 +270,7 @@ fn why(args: &WhyArgs, context: &ProcessContext) -> anyhow::Result<i32> {
     })
 }
 
-fn warm(args: &WarmArgs, context: &ProcessContext) -> anyhow::Result<i32> {
+fn warm(args: &RtcWarmArgs, context: &ProcessContext) -> anyhow::Result<i32> {
     let manifest = Manifest::read(&args.manifest, &args.arch)?;
     let caches = Caches::open(&args.with, context, manifest.common)?;
     let cache = &caches.kernels;
@@ -304,9 +304,9 @@ fn warm(args: &WarmArgs, context: &ProcessContext) -> anyhow::Result<i32> {
             .for_each(|key| shared.caches.offer(&shared.store, Level::Kernels, &key));
         shared.upload_all()
     });
-    let rows: Vec<Row> = images
+    let rows: Vec<KernelRow> = images
         .into_iter()
-        .map(|(name, target, image)| Row::new(name, target, &image))
+        .map(|(name, target, image)| KernelRow::new(name, target, &image))
         .collect();
     let failed = rows.iter().filter(|row| row.error.is_some()).count();
     let kept = cache.keeps_all() && uploaded;
@@ -321,7 +321,7 @@ fn warm(args: &WarmArgs, context: &ProcessContext) -> anyhow::Result<i32> {
     })
 }
 
-fn write_rows(out: &mut dyn io::Write, rows: &[Row], pack: Option<&Path>) -> io::Result<()> {
+fn write_rows(out: &mut dyn io::Write, rows: &[KernelRow], pack: Option<&Path>) -> io::Result<()> {
     for row in rows.iter().filter(|row| row.error.is_some()) {
         writeln!(out, "FAILED  {} for {}", row.name, row.target)?;
         for line in row.error.iter().flat_map(|error| error.lines()) {

@@ -16,7 +16,7 @@ use crate::process_context::ProcessContext;
 use ci::Ci;
 use lines::Mode;
 use link::LinkChange;
-use start_file::{FileChange, StartFile};
+use start_file::{StartFile, StartFileEdit};
 
 const SETUP_EXAMPLES: &str = "\
 Examples:
@@ -104,7 +104,7 @@ pub fn run(args: &SetupArgs, context: &ProcessContext) -> anyhow::Result<i32> {
 
 fn write(
     file: &StartFile,
-    change: &FileChange,
+    change: &StartFileEdit,
     of_link: Option<&LinkChange>,
     dry_run: bool,
     out: &mut dyn Write,
@@ -126,8 +126,8 @@ fn write(
     }
     let path = file.path.display();
     match change {
-        FileChange::None(why) => writeln!(out, "{path}: {why}"),
-        FileChange::Write {
+        StartFileEdit::None(why) => writeln!(out, "{path}: {why}"),
+        StartFileEdit::Write {
             block: Some(block), ..
         } => {
             writeln!(out, "{would}write to {path}:")?;
@@ -136,9 +136,9 @@ fn write(
             }
             writeln!(out, "A new shell reads it.")
         }
-        FileChange::Write { block: None, .. } => {
+        StartFileEdit::Write { block: None, .. } => {
             writeln!(out, "{would}take the lines of warpcc out of {path}")
         }
-        FileChange::Remove => writeln!(out, "{would}remove {path}, which has nothing else"),
+        StartFileEdit::Remove => writeln!(out, "{would}remove {path}, which has nothing else"),
     }
 }

@@ -18,9 +18,9 @@ pub use args::WhyGpuArgs;
 use super::output;
 use crate::log;
 use crate::process_context::ProcessContext;
-use environment::Environment;
+use environment::PythonEnvironment;
 use judge::judge_package;
-use judged::Answer;
+use judged::PackageVerdict;
 use package::normalized;
 
 /// Every package runs, perhaps after compiling.
@@ -37,7 +37,7 @@ const FAILED: i32 = 2;
 pub fn run(args: &WhyGpuArgs, context: &ProcessContext) -> anyhow::Result<i32> {
     let settings = JitSettings::read(&context.environment);
     let target = target::find(args, &settings, context)?;
-    let environment = Environment::find(args, context)?;
+    let environment = PythonEnvironment::find(args, context)?;
     let wanted: Vec<String> = args.packages.iter().map(|name| normalized(name)).collect();
     let packages = environment.packages();
     let mut skipped = packages.skipped;
@@ -59,8 +59,8 @@ pub fn run(args: &WhyGpuArgs, context: &ProcessContext) -> anyhow::Result<i32> {
         .filter(|p| wanted.is_empty() || wanted.contains(&normalized(&p.name)));
     let judged = chosen.map(|package| judge_package(package, &target));
     // One that was not asked for by name, and has nothing for a GPU, is not worth a line.
-    let (judged, others): (Vec<_>, Vec<_>) =
-        judged.partition(|judged| !wanted.is_empty() || judged.answer != Answer::NoDeviceCode);
+    let (judged, others): (Vec<_>, Vec<_>) = judged
+        .partition(|judged| !wanted.is_empty() || judged.answer != PackageVerdict::NoDeviceCode);
     for other in &others {
         let problems = other.problems.iter();
         skipped.extend(problems.map(|problem| format!("{}: {problem}", other.package)));
@@ -69,9 +69,15 @@ pub fn run(args: &WhyGpuArgs, context: &ProcessContext) -> anyhow::Result<i32> {
         true => print::write_json(&target, &environment.place, (&judged, &skipped), out),
         false => print::write(&target, &environment.place, (&judged, &skipped), out),
     })?;
-    if !missing.is_empty() || judged.iter().any(|p| p.answer == Answer::Unreadable) {
+    if !missing.is_empty()
+        || judged
+            .iter()
+            .any(|p| p.answer == PackageVerdict::Unreadable)
+    {
         return Ok(FAILED);
     }
-    let fails = judged.iter().any(|package| package.answer == Answer::Fails);
+    let fails = judged
+        .iter()
+        .any(|package| package.answer == PackageVerdict::Fails);
     Ok(if fails { FAILS } else { FINE })
 }

@@ -23,12 +23,12 @@ pub(super) struct Build {
 }
 
 /// The counts that are expected after a run of ninja.
-pub(super) struct Expected {
+pub(super) struct ExpectedCounts {
     direct: u64,
     built: u64,
 }
 
-impl Expected {
+impl ExpectedCounts {
     pub(super) fn direct(files: usize) -> Self {
         Self {
             direct: files as u64,
@@ -81,7 +81,7 @@ impl Build {
     }
 
     /// Builds our objects, and checks warpcc's counters.
-    pub(super) fn ninja(&self, what: &str, expected: &Expected) -> Result<()> {
+    pub(super) fn ninja(&self, what: &str, expected: &ExpectedCounts) -> Result<()> {
         process::output(self.command(&self.warpcc).args(["stats", "--zero"]))?;
         let start = Instant::now();
         // ninja reads .d files into its own log and deletes them.

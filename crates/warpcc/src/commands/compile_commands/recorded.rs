@@ -10,7 +10,7 @@ use crate::store::need_store;
 use warpcc_report::InvocationRecord;
 
 /// The last call for each source.
-pub struct Recorded {
+pub struct RecordedCommands {
     /// In the order of the sources' paths.
     pub entries: Vec<Entry>,
     /// How many calls were left out because their command lines are not remembered whole.
@@ -31,7 +31,7 @@ const BINARIES: [&str; 5] = ["o", "a", "so", "cubin", "fatbin"];
 ///
 /// # Errors
 /// There is no cache, or its history cannot be read.
-pub fn calls_below(project: &Path, config: &Config) -> anyhow::Result<Recorded> {
+pub fn calls_below(project: &Path, config: &Config) -> anyhow::Result<RecordedCommands> {
     let history = records(&need_store(config)?);
     let mut last: BTreeMap<PathBuf, Last> = BTreeMap::new();
     for build in history.builds()? {
@@ -58,7 +58,7 @@ pub fn calls_below(project: &Path, config: &Config) -> anyhow::Result<Recorded> 
             }
         }
     }
-    let mut recorded = Recorded {
+    let mut recorded = RecordedCommands {
         entries: Vec::new(),
         cut: 0,
     };

@@ -34,7 +34,7 @@ struct Use {
 
 /// What is printed.
 #[derive(Debug, Serialize)]
-pub struct Advice {
+pub struct ProjectAdvice {
     uses: Vec<Use>,
     /// Works where no program is known.
     general: &'static str,
@@ -46,7 +46,7 @@ pub struct Advice {
 ///
 /// # Errors
 /// It is not a folder that can be read.
-pub fn examine(project: &Path) -> anyhow::Result<Advice> {
+pub fn examine(project: &Path) -> anyhow::Result<ProjectAdvice> {
     if !project.is_dir() {
         bail!("{} is not a folder", project.display());
     }
@@ -65,7 +65,7 @@ pub fn examine(project: &Path) -> anyhow::Result<Advice> {
             });
         }
     }
-    Ok(Advice {
+    Ok(ProjectAdvice {
         uses,
         general: IN_PATH,
         incomplete: seen.entries >= ENTRIES,
@@ -144,7 +144,7 @@ fn matches(pattern: &str, name: &str) -> bool {
 ///
 /// # Errors
 /// Writing to `out` failed.
-pub fn write(advice: &Advice, out: &mut dyn Write) -> io::Result<()> {
+pub fn write(advice: &ProjectAdvice, out: &mut dyn Write) -> io::Result<()> {
     for found in &advice.uses {
         let mut files = found.files.iter().map(|file| file.display().to_string());
         let first = files.next().unwrap_or_default();

@@ -35,7 +35,7 @@ const PLAN: [&str; 7] = [
     "/dev/null",
 ];
 
-type Environment = Vec<(OsString, OsString)>;
+type Variables = Vec<(OsString, OsString)>;
 
 pub(super) fn check(
     config: &Config,
@@ -76,7 +76,7 @@ pub(super) fn check(
 }
 
 /// nvcc and the programs that it starts, and their environment.
-fn planned(nvcc: &Path, context: &ProcessContext) -> Result<(Vec<PathBuf>, Environment), String> {
+fn planned(nvcc: &Path, context: &ProcessContext) -> Result<(Vec<PathBuf>, Variables), String> {
     let mut environment = context.environment.clone();
     let ended = run(nvcc, &PLAN, &environment, context).map_err(|hang| hang.0)?;
     let text = String::from_utf8_lossy(&ended.stderr);
@@ -107,7 +107,7 @@ fn try_with(
     library: &Path,
     log: &Path,
     program: &Path,
-    environment: &Environment,
+    environment: &Variables,
     context: &ProcessContext,
 ) -> Result<(), Finding> {
     let inherited = environment.iter().find(|(n, _)| n == "LD_PRELOAD");
@@ -152,7 +152,7 @@ struct Hang(String);
 fn run(
     program: &Path,
     args: &[&str],
-    environment: &Environment,
+    environment: &Variables,
     context: &ProcessContext,
 ) -> Result<Ended, Hang> {
     let children = Children::default();

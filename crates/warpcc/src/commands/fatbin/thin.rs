@@ -55,7 +55,7 @@ fn output_path(args: &ThinArgs) -> anyhow::Result<PathBuf> {
     Ok(args.output.join(name))
 }
 
-/// Gives `write` a file beside `path`, and moves it there if that succeeds. Also returns its length.
+/// Gives `write` a file next to `path`, and moves it there if that succeeds. Also returns its length.
 fn with_new_file<T>(
     path: &Path,
     permissions: Permissions,
@@ -63,15 +63,15 @@ fn with_new_file<T>(
 ) -> anyhow::Result<(T, u64)> {
     let cannot = || format!("cannot write {}", path.display());
     let folder = path.parent().filter(|p| !p.as_os_str().is_empty());
-    let beside = tempfile::NamedTempFile::new_in(folder.unwrap_or(Path::new(".")));
-    let mut beside = beside.with_context(cannot)?;
-    let mut buffered = BufWriter::new(beside.as_file_mut());
+    let temporary = tempfile::NamedTempFile::new_in(folder.unwrap_or(Path::new(".")));
+    let mut temporary = temporary.with_context(cannot)?;
+    let mut buffered = BufWriter::new(temporary.as_file_mut());
     let done = write(&mut buffered)?;
     buffered.flush().with_context(cannot)?;
     drop(buffered);
-    let file = beside.as_file();
+    let file = temporary.as_file();
     file.set_permissions(permissions).with_context(cannot)?;
     let length = file.metadata().with_context(cannot)?.len();
-    beside.persist(path).with_context(cannot)?;
+    temporary.persist(path).with_context(cannot)?;
     Ok((done, length))
 }

@@ -70,7 +70,7 @@ impl Fonts {
         let scale = style.size / f32::from(face.units_per_em());
         let mut x = style.x;
         for letter in text.chars() {
-            let mut placed = Placed {
+            let mut placed = PlacedPen {
                 pen: &mut *pen,
                 x,
                 y: style.y,
@@ -102,20 +102,20 @@ pub(super) trait Pen {
 }
 
 /// Converts a font's units, which count upwards, to the drawing's.
-struct Placed<'a> {
+struct PlacedPen<'a> {
     pen: &'a mut dyn Pen,
     x: f32,
     y: f32,
     scale: f32,
 }
 
-impl Placed<'_> {
+impl PlacedPen<'_> {
     fn at(&self, x: f32, y: f32) -> (f32, f32) {
         (self.x + x * self.scale, self.y - y * self.scale)
     }
 }
 
-impl OutlineBuilder for Placed<'_> {
+impl OutlineBuilder for PlacedPen<'_> {
     fn move_to(&mut self, x: f32, y: f32) {
         let (x, y) = self.at(x, y);
         self.pen.move_to(x, y);

@@ -18,7 +18,7 @@ use super::binaries::{contents, open_all, report};
 use super::cache;
 use super::exit_code::{FAILED, FINE, TO_FIX};
 use super::print;
-use super::print::advise::{Advice, OfFile, OnGpu, TextRow};
+use super::print::advise::{JitAdvice, OfFile, OnGpu, TextRow};
 use super::ptxas::find_ptxas;
 use crate::commands::output;
 use crate::config::Config;
@@ -284,7 +284,7 @@ fn conclude(
     settings: &JitSettings,
     context: &ProcessContext,
     ptxas: Option<Ptxas>,
-) -> Advice {
+) -> JitAdvice {
     let mut cache = cache::examine(settings, context);
     let mut remarks: Vec<Remark> = gpus
         .iter()
@@ -302,7 +302,7 @@ fn conclude(
         ..remark
     }));
     remarks.sort_by_key(|remark| remark.weight);
-    Advice {
+    JitAdvice {
         gpus,
         ptxas: ptxas.map(|ptxas| ptxas.program),
         cache,

@@ -46,7 +46,7 @@ pub enum JitCommand {
     /// Say what the first start on a GPU compiles, how long that takes, and whether the driver keeps it
     Advise(AdviseArgs),
     /// Let the driver compile everything now, and check that it keeps the results
-    Warm(WarmArgs),
+    Warm(JitWarmArgs),
     /// Show the driver's cache: where it is, and how full
     Cache(CacheArgs),
     /// Check that all PTX can be assembled
@@ -95,7 +95,7 @@ pub struct AdviseArgs {
 /// `warpcc jit warm`.
 #[derive(Debug, Args)]
 #[command(after_help = WARM_EXAMPLES)]
-pub struct WarmArgs {
+pub struct JitWarmArgs {
     /// Programs and libraries; folders and wheels are searched
     #[arg(required = true, value_name = "FILE", value_hint = ValueHint::AnyPath)]
     pub files: Vec<PathBuf>,

@@ -13,14 +13,14 @@ use super::args::{By, ProveArgs};
 use super::binaries::{contents, open_all, report};
 use super::exit_code::{FAILED, FINE, TO_FIX};
 use super::print;
-use super::print::prove::{ByDriver, Failure, Proof, Tried};
+use super::print::prove::{ByDriver, Proof, RefusedText, Tried};
 use super::ptxas::find_ptxas;
 use crate::commands::output;
 use crate::config::Config;
 use crate::process_context::ProcessContext;
 
 /// A text of a file.
-type Placed<'f> = (&'f Binary, &'f PtxText<'f>);
+type TextInFile<'f> = (&'f Binary, &'f PtxText<'f>);
 
 pub(super) fn prove(
     args: &ProveArgs,
@@ -50,7 +50,7 @@ pub(super) fn prove(
     }
     // Each text is tried and reported once.
     let mut seen = BTreeSet::new();
-    let different: Vec<Placed<'_>> = texts
+    let different: Vec<TextInFile<'_>> = texts
         .iter()
         .filter(|(_, text)| seen.insert(text.content))
         .map(|(binary, text)| (*binary, text))
@@ -105,13 +105,13 @@ fn targets(ptxas: &Ptxas, text: Arch, asked: &[Gpu]) -> BTreeSet<Arch> {
 
 fn by_assembler(
     ptxas: &Ptxas,
-    different: &[Placed<'_>],
+    different: &[TextInFile<'_>],
     args: &ProveArgs,
     config: &Config,
     proof: &mut Proof,
 ) -> anyhow::Result<()> {
     let limits = ReadLimits::default();
-    let mut jobs: Vec<(Placed<'_>, AssembleJob<'_>)> = Vec::new();
+    let mut jobs: Vec<(TextInFile<'_>, AssembleJob<'_>)> = Vec::new();
     for placed in different {
         let text = placed.1;
         let targets = targets(ptxas, text.source.arch, &args.gpu);
@@ -157,13 +157,18 @@ fn by_assembler(
     Ok(())
 }
 
-fn failure((binary, text): Placed<'_>, by: &str, said: &str, limits: &ReadLimits) -> Failure {
+fn failure(
+    (binary, text): TextInFile<'_>,
+    by: &str,
+    said: &str,
+    limits: &ReadLimits,
+) -> RefusedText {
     let payload = text.source.payload(limits).unwrap_or_default();
     let mut complaints = complaints(said, &payload);
     for complaint in &mut complaints {
         complaint.kernel = complaint.kernel.as_deref().map(demangle);
     }
-    Failure {
+    RefusedText {
         file: binary.input.to_string(),
         member: text.member.map(str::to_owned),
         container: text.container,
@@ -179,7 +184,7 @@ fn failure((binary, text): Placed<'_>, by: &str, said: &str, limits: &ReadLimits
 fn by_driver(
     loading: &Loading,
     gpu: &warpcc_jit::GpuWithDriver,
-    different: &[Placed<'_>],
+    different: &[TextInFile<'_>],
     proof: &mut Proof,
 ) -> anyhow::Result<ByDriver> {
     let limits = ReadLimits::default();

@@ -5,7 +5,7 @@ use std::time::Duration;
 use warpcc_fatbin::{Binary, Gpu, Problem, ReadLimits, Situation, Verdicts, judge};
 use warpcc_jit::{Item, JitSettings, LoadResult, Loading, contents};
 
-use super::args::{By, WarmArgs};
+use super::args::{By, JitWarmArgs};
 use super::binaries::{open_all, report};
 use super::exit_code::{FAILED, FINE, TO_FIX};
 use super::print;
@@ -32,7 +32,7 @@ pub(super) fn loading(device: u32, by: By, context: &ProcessContext) -> Loading 
     }
 }
 
-pub(super) fn warm(args: &WarmArgs, context: &ProcessContext) -> anyhow::Result<i32> {
+pub(super) fn warm(args: &JitWarmArgs, context: &ProcessContext) -> anyhow::Result<i32> {
     let settings = JitSettings::read(&context.environment);
     refuse_in_vain(&settings)?;
     let loading = Loading {

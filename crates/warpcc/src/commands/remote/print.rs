@@ -36,7 +36,7 @@ pub struct Rested {
 }
 
 /// The traffic with one server.
-pub struct Row {
+pub struct ServerRow {
     /// Its URL, without credentials.
     pub server: String,
     /// Whether nothing is uploaded to it.
@@ -127,7 +127,7 @@ pub fn write_ping_json(rows: &[Pinged], out: &mut dyn Write) -> io::Result<()> {
 }
 
 /// Writes the traffic with each server.
-pub fn write_stat(rows: &[Row], out: &mut dyn Write) -> io::Result<()> {
+pub fn write_stat(rows: &[ServerRow], out: &mut dyn Write) -> io::Result<()> {
     for row in rows {
         let asked = row.hits.saturating_add(row.misses);
         let rate = match asked {
@@ -172,12 +172,12 @@ pub fn write_stat(rows: &[Row], out: &mut dyn Write) -> io::Result<()> {
 }
 
 /// The same for programs.
-pub fn write_stat_json(rows: &[Row], out: &mut dyn Write) -> io::Result<()> {
+pub fn write_stat_json(rows: &[ServerRow], out: &mut dyn Write) -> io::Result<()> {
     let rested = |rested: &Option<Rested>| match rested {
         Some(rested) => json!({ "until": rested.until, "why": rested.why }),
         None => Value::Null,
     };
-    let row = |row: &Row| {
+    let row = |row: &ServerRow| {
         json!({
             "server": row.server,
             "read_only": row.read_only,

@@ -41,9 +41,9 @@ pub enum RtcCommand {
     /// Compile a kernel through the cache, as a program would at run time
     Compile(CompileArgs),
     /// Compile all kernels of a manifest, so that programs find them in the cache
-    Warm(WarmArgs),
+    Warm(RtcWarmArgs),
     /// Show whether a kernel is kept, and how it differs from those of its name that were compiled lately
-    Why(WhyArgs),
+    Why(RtcWhyArgs),
     /// Compile for `warm`, which starts this command
     #[command(hide = true)]
     Worker,
@@ -65,7 +65,7 @@ pub struct CompileArgs {
 /// `warpcc rtc why`.
 #[derive(Debug, Args)]
 #[command(after_help = WHY_EXAMPLES)]
-pub struct WhyArgs {
+pub struct RtcWhyArgs {
     #[command(flatten)]
     pub kernel: KernelArgs,
     #[command(flatten)]
@@ -106,7 +106,7 @@ pub struct KernelArgs {
 /// `warpcc rtc warm`.
 #[derive(Debug, Args)]
 #[command(after_help = WARM_EXAMPLES)]
-pub struct WarmArgs {
+pub struct RtcWarmArgs {
     /// What to compile (TOML)
     #[arg(value_name = "MANIFEST", value_hint = ValueHint::FilePath)]
     pub manifest: PathBuf,

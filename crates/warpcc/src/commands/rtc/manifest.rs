@@ -29,7 +29,7 @@ struct File {
     #[serde(default)]
     text: Vec<Content>,
     #[serde(default)]
-    recorded: Vec<Recorded>,
+    recorded: Vec<RecordedProgram>,
     #[serde(default)]
     recorded_ptx: Vec<RecordedPtx>,
 }
@@ -45,7 +45,7 @@ struct Content {
 /// A recorded program, with all its options and headers. Texts are named by their ids.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Recorded {
+struct RecordedProgram {
     #[serde(rename = "id")]
     _id: String,
     name: String,

@@ -28,7 +28,7 @@ struct Change<'w> {
 
 /// The answer, for programs.
 #[derive(Debug, Serialize)]
-struct Answer<'w> {
+struct WhyAnswer<'w> {
     /// `kept`, `not_kept`, `never_seen`, `removed` or `differs`.
     result: &'static str,
     /// Why it is never kept.
@@ -52,7 +52,7 @@ pub fn write(cache: &KernelCache, request: &CompileRequest, form: Form) -> anyho
     Ok(why == Why::Kept)
 }
 
-fn answer(why: &Why) -> Answer<'_> {
+fn answer(why: &Why) -> WhyAnswer<'_> {
     let (result, reason, changes) = match why {
         Why::Kept => ("kept", None, Vec::new()),
         Why::NotKept(reason) => ("not_kept", Some(reason.as_str()), Vec::new()),
@@ -60,7 +60,7 @@ fn answer(why: &Why) -> Answer<'_> {
         Why::Removed => ("removed", None, Vec::new()),
         Why::Differs(all) => ("differs", None, all.iter().map(as_change).collect()),
     };
-    Answer {
+    WhyAnswer {
         result,
         reason,
         changes,

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::start_file::Shell;
+use super::start_file::ShellSyntax;
 use crate::locate;
 use crate::process_context::ProcessContext;
 
@@ -46,7 +46,12 @@ impl Mode {
 }
 
 /// The lines; `folder` has warpcc under the name nvcc.
-pub fn lines(mode: Mode, shell: Shell, folder: Option<&Path>, context: &ProcessContext) -> String {
+pub fn lines(
+    mode: Mode,
+    shell: ShellSyntax,
+    folder: Option<&Path>,
+    context: &ProcessContext,
+) -> String {
     let mut text = own_folder(context).map_or(String::new(), |own| shell.first_in_path(&own));
     match mode {
         Mode::Shell => {
@@ -69,7 +74,7 @@ pub fn lines(mode: Mode, shell: Shell, folder: Option<&Path>, context: &ProcessC
     text
 }
 
-fn cuda_home(shell: Shell, toolkit: &Path) -> String {
+fn cuda_home(shell: ShellSyntax, toolkit: &Path) -> String {
     shell.set_where_unset("CUDA_HOME", &toolkit.to_string_lossy())
 }
 

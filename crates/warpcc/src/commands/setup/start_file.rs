@@ -13,14 +13,14 @@ use crate::process_context::ProcessContext;
 
 /// How a shell sets variables.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Shell {
+pub enum ShellSyntax {
     /// bash, zsh and other shells like sh.
     Posix,
     /// fish.
     Fish,
 }
 
-impl Shell {
+impl ShellSyntax {
     /// Sets a variable for all that the shell starts.
     pub fn set(self, name: &str, value: &str) -> String {
         let value = self.quoted(value);
@@ -61,14 +61,14 @@ pub struct StartFile {
     /// The file's path.
     pub path: PathBuf,
     /// The shell that reads the file.
-    pub shell: Shell,
+    pub shell: ShellSyntax,
     /// The contents; `None` where there is no file.
     text: Option<Vec<u8>>,
     permissions: Permissions,
 }
 
 /// A change to a start file.
-pub enum FileChange {
+pub enum StartFileEdit {
     /// Nothing is changed, for this reason.
     None(&'static str),
     /// Write this.
@@ -112,21 +112,27 @@ impl StartFile {
             .and_then(Path::file_name)
             .and_then(|name| name.to_str());
         let (path, shell) = match name {
-            Some("bash") => (home_folder(context, "", "")?.join(".bashrc"), Shell::Posix),
+            Some("bash") => (
+                home_folder(context, "", "")?.join(".bashrc"),
+                ShellSyntax::Posix,
+            ),
             Some("zsh") => (
                 home_folder(context, "ZDOTDIR", "")?.join(".zshrc"),
-                Shell::Posix,
+                ShellSyntax::Posix,
             ),
             Some("fish") => {
                 let config = home_folder(context, "XDG_CONFIG_HOME", ".config")?;
-                (config.join("fish/config.fish"), Shell::Fish)
+                (config.join("fish/config.fish"), ShellSyntax::Fish)
             }
-            _ => (home_folder(context, "", "")?.join(".profile"), Shell::Posix),
+            _ => (
+                home_folder(context, "", "")?.join(".profile"),
+                ShellSyntax::Posix,
+            ),
         };
         Self::read(path, shell)
     }
 
-    fn read(path: PathBuf, shell: Shell) -> anyhow::Result<Self> {
+    fn read(path: PathBuf, shell: ShellSyntax) -> anyhow::Result<Self> {
         let shown = path.display();
         let (text, permissions) = match fs::symlink_metadata(&path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
@@ -160,13 +166,13 @@ impl StartFile {
     ///
     /// # Errors
     /// A block that does not end.
-    pub fn with(&self, name: &str, lines: &str) -> anyhow::Result<FileChange> {
+    pub fn with(&self, name: &str, lines: &str) -> anyhow::Result<StartFileEdit> {
         let text = block::with(self.text.as_deref(), name, lines)
             .with_context(|| self.path.display().to_string())?;
         if self.text.as_deref() == Some(&text) {
-            return Ok(FileChange::None("has these lines already"));
+            return Ok(StartFileEdit::None("has these lines already"));
         }
-        Ok(FileChange::Write {
+        Ok(StartFileEdit::Write {
             text,
             block: Some(lines.to_owned()),
         })
@@ -176,14 +182,14 @@ impl StartFile {
     ///
     /// # Errors
     /// A block that does not end.
-    pub fn without(&self, name: &str) -> anyhow::Result<FileChange> {
+    pub fn without(&self, name: &str) -> anyhow::Result<StartFileEdit> {
         let before = self.text.as_deref().unwrap_or_default();
         let edited =
             block::without(before, name).with_context(|| self.path.display().to_string())?;
         Ok(match edited {
-            None => FileChange::None("has no lines of this setup"),
-            Some(edited) if edited.was_no_file => FileChange::Remove,
-            Some(edited) => FileChange::Write {
+            None => StartFileEdit::None("has no lines of this setup"),
+            Some(edited) if edited.was_no_file => StartFileEdit::Remove,
+            Some(edited) => StartFileEdit::Write {
                 text: edited.text,
                 block: None,
             },
@@ -194,16 +200,16 @@ impl StartFile {
     ///
     /// # Errors
     /// The file system refuses.
-    pub fn carry_out(&self, change: &FileChange) -> anyhow::Result<()> {
+    pub fn carry_out(&self, change: &StartFileEdit) -> anyhow::Result<()> {
         match change {
-            FileChange::None(_) => Ok(()),
-            FileChange::Write { text, .. } => {
+            StartFileEdit::None(_) => Ok(()),
+            StartFileEdit::Write { text, .. } => {
                 if let Some(folder) = self.path.parent() {
                     fs::create_dir_all(folder)?;
                 }
                 replace_file(&self.path, text, self.permissions.clone())
             }
-            FileChange::Remove => Ok(fs::remove_file(&self.path)?),
+            StartFileEdit::Remove => Ok(fs::remove_file(&self.path)?),
         }
     }
 }

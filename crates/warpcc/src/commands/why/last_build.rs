@@ -19,7 +19,7 @@ use crate::store::need_store;
 const NAMED: usize = 3;
 
 /// Calls that were not answered for one reason.
-struct Group {
+struct MissGroup {
     reason: String,
     what_to_do: String,
     /// Their files, the newest call first.
@@ -75,8 +75,8 @@ fn write(build: &Build, out: &mut dyn Write) -> io::Result<()> {
 }
 
 /// The reasons, the one of the newest call first.
-fn groups(build: &Build) -> Vec<Group> {
-    let mut groups: Vec<Group> = Vec::new();
+fn groups(build: &Build) -> Vec<MissGroup> {
+    let mut groups: Vec<MissGroup> = Vec::new();
     for call in build.calls.iter().rev() {
         let Some((reason, what_to_do)) = reason(call) else {
             continue;
@@ -88,7 +88,7 @@ fn groups(build: &Build) -> Vec<Group> {
         };
         match groups.iter_mut().find(|group| group.reason == reason) {
             Some(group) => group.files.push(file),
-            None => groups.push(Group {
+            None => groups.push(MissGroup {
                 reason,
                 what_to_do,
                 files: vec![file],

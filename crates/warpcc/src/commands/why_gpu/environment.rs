@@ -34,7 +34,7 @@ print(json.dumps([shown(p) for p in sys.path if p]))";
 
 /// Folders of packages.
 #[derive(Debug)]
-pub struct Environment {
+pub struct PythonEnvironment {
     /// Where it is, for people.
     pub place: String,
     root: Root,
@@ -50,7 +50,7 @@ pub struct Packages {
     pub skipped: Vec<String>,
 }
 
-impl Environment {
+impl PythonEnvironment {
     /// The environment that the arguments mean.
     ///
     /// # Errors

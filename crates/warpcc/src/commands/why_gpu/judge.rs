@@ -7,7 +7,7 @@ use warpcc_fatbin::{
 };
 use warpcc_jit::{estimate, what_is_compiled};
 
-use super::judged::{Answer, Counts, Failure, Judged, OLD_DRIVER};
+use super::judged::{Counts, Judged, LoadFailure, OLD_DRIVER, PackageVerdict};
 use super::mend;
 use super::package::Package;
 use super::target::Target;
@@ -17,7 +17,7 @@ const ASKED: usize = 4;
 /// Judges all files of a package.
 pub fn judge_package(package: &Package, target: &Target) -> Judged {
     let limits = ReadLimits::default();
-    let mut sum = Sum::default();
+    let mut sum = PackageSum::default();
     for path in &package.files {
         let input = BinaryInput::file(path);
         match Binary::open(input, &limits) {
@@ -31,17 +31,17 @@ pub fn judge_package(package: &Package, target: &Target) -> Judged {
 }
 
 #[derive(Default)]
-struct Sum {
+struct PackageSum {
     counts: Counts,
     targets: BTreeSet<(ImageKind, u32, String)>,
     toolkits: BTreeSet<(u32, u32, String)>,
     texts: BTreeMap<[u8; 32], u64>,
-    failures: BTreeMap<(u32, String), Failure>,
+    failures: BTreeMap<(u32, String), LoadFailure>,
     refused_ptx: Option<(u16, u16)>,
     problems: Vec<String>,
 }
 
-impl Sum {
+impl PackageSum {
     fn add(&mut self, binary: &Binary, target: &Target, limits: &ReadLimits) {
         let situation = target.situation();
         let verdicts = judge(binary, &[target.gpu], &situation, limits);
@@ -87,7 +87,7 @@ impl Sum {
     }
 
     /// So many containers fail for this reason.
-    fn refuse(&mut self, failure: &Failure, containers: usize) {
+    fn refuse(&mut self, failure: &LoadFailure, containers: usize) {
         self.counts.fail += containers;
         let key = (failure.error, failure.why.clone());
         let known = self.failures.entry(key);
@@ -102,7 +102,7 @@ impl Sum {
                 // Relocatable code in a library is the input of a link that is done.
                 LoadOutcome::NotLinked => {}
                 LoadOutcome::Fail => {
-                    let failure = Failure {
+                    let failure = LoadFailure {
                         error: verdict.error.unwrap_or_default(),
                         name: verdict.error_name.unwrap_or_default().to_owned(),
                         containers: 0,
@@ -119,19 +119,19 @@ impl Sum {
         let seconds = self.texts.values().map(|bytes| estimate(*bytes).seconds);
         let seconds: f64 = seconds.sum();
         let toolkit = self.toolkits.last();
-        let mut failures: Vec<Failure> = self.failures.into_values().collect();
+        let mut failures: Vec<LoadFailure> = self.failures.into_values().collect();
         failures.sort_by_key(|failure| std::cmp::Reverse(failure.containers));
         let counts = self.counts;
         let judged = counts.run + counts.compile + counts.fail;
         let answer = match counts {
-            _ if judged == 0 && !self.problems.is_empty() => Answer::Unreadable,
-            _ if judged == 0 => Answer::NoDeviceCode,
+            _ if judged == 0 && !self.problems.is_empty() => PackageVerdict::Unreadable,
+            _ if judged == 0 => PackageVerdict::NoDeviceCode,
             Counts {
                 run: 0, compile: 0, ..
-            } => Answer::Fails,
-            Counts { fail: 1.., .. } => Answer::Partly,
-            Counts { compile: 1.., .. } => Answer::Compiles,
-            _ => Answer::Native,
+            } => PackageVerdict::Fails,
+            Counts { fail: 1.., .. } => PackageVerdict::Partly,
+            Counts { compile: 1.., .. } => PackageVerdict::Compiles,
+            _ => PackageVerdict::Native,
         };
         let mut judged = Judged {
             package: package.name.clone(),
@@ -174,8 +174,8 @@ fn numbered(toolkit: String) -> (u32, u32, String) {
 }
 
 /// A runtime of a newer major version does not start. That the code's toolkit is the runtime's is inferred.
-fn old_driver(driver: DriverVersion, toolkit: &str) -> Failure {
-    Failure {
+fn old_driver(driver: DriverVersion, toolkit: &str) -> LoadFailure {
+    LoadFailure {
         error: OLD_DRIVER,
         name: "cudaErrorInsufficientDriver".to_owned(),
         containers: 0,

@@ -10,7 +10,7 @@ pub const OLD_DRIVER: u32 = 35;
 /// What happens to a package.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Answer {
+pub enum PackageVerdict {
     /// Everything in it runs as it is.
     Native,
     /// Something is compiled when it is first needed; all runs.
@@ -38,7 +38,7 @@ pub struct Counts {
 
 /// One reason why something does not load.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Failure {
+pub struct LoadFailure {
     /// The error's number in `cuda.h`.
     pub error: u32,
     /// Its name there.
@@ -59,7 +59,7 @@ pub struct Judged {
     /// Its version.
     pub version: String,
     /// What happens to it.
-    pub answer: Answer,
+    pub answer: PackageVerdict,
     /// Its containers.
     pub containers: Counts,
     /// For what there is code: `sm_80`, `compute_90`.
@@ -69,7 +69,7 @@ pub struct Judged {
     /// Seconds of one core for all that is compiled: an estimate.
     pub compile_seconds: Option<f64>,
     /// Why something does not load.
-    pub failures: Vec<Failure>,
+    pub failures: Vec<LoadFailure>,
     /// What mends it, the surest first.
     pub mend: Vec<String>,
     /// Files that could not be read, or not as a whole.

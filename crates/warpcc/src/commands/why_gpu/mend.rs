@@ -2,7 +2,7 @@
 
 use warpcc_fatbin::{DriverVersion, Gpu, first_toolkit, last_toolkit};
 
-use super::judged::{Answer, Judged, OLD_DRIVER};
+use super::judged::{Judged, OLD_DRIVER, PackageVerdict};
 use super::target::Target;
 
 const NO_BINARY: u32 = 209;
@@ -15,7 +15,7 @@ const LONG: f64 = 10.0;
 pub fn advice(judged: &Judged, target: &Target) -> Vec<String> {
     let mut advice = Vec::new();
     let has = |error: u32| judged.failures.iter().any(|failure| failure.error == error);
-    if has(OLD_DRIVER) && judged.answer == Answer::Fails {
+    if has(OLD_DRIVER) && judged.answer == PackageVerdict::Fails {
         let major = judged
             .toolkit
             .as_deref()
@@ -35,7 +35,7 @@ pub fn advice(judged: &Judged, target: &Target) -> Vec<String> {
     }
     if has(NO_BINARY) && target.force_jit {
         advice.push("unset CUDA_FORCE_PTX_JIT and CUDA_FORCE_JIT".to_owned());
-    } else if has(NO_BINARY) && judged.answer == Answer::Fails {
+    } else if has(NO_BINARY) && judged.answer == PackageVerdict::Fails {
         advice.extend(other_build(judged, target.gpu));
     }
     if has(NEWER_PTX) {
@@ -53,7 +53,7 @@ pub fn advice(judged: &Judged, target: &Target) -> Vec<String> {
             ));
         }
     }
-    if judged.answer == Answer::Compiles && judged.compile_seconds > Some(LONG) {
+    if judged.answer == PackageVerdict::Compiles && judged.compile_seconds > Some(LONG) {
         advice.push(
             "keep the results: CUDA_CACHE_MAXSIZE=4294967296, and CUDA_CACHE_PATH on a disk that stays; `warpcc jit warm` fills it"
                 .to_owned(),

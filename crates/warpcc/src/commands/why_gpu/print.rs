@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use serde::Serialize;
 
-use super::judged::{Answer, Judged};
+use super::judged::{Judged, PackageVerdict};
 use super::target::Target;
 use crate::commands::plain_text::{count, plain, shortened};
 
@@ -21,14 +21,14 @@ pub fn write_json(
     out: &mut dyn Write,
 ) -> io::Result<()> {
     #[derive(Serialize)]
-    struct Document<'d> {
+    struct PackagesDocument<'d> {
         schema: u32,
         environment: &'d str,
         target: &'d Target,
         packages: &'d [Judged],
         skipped: &'d [String],
     }
-    let document = Document {
+    let document = PackagesDocument {
         schema: SCHEMA,
         environment: place,
         target,
@@ -75,12 +75,12 @@ pub fn write(
 
 fn write_package(package: &Judged, out: &mut dyn Write) -> io::Result<()> {
     let answer = match package.answer {
-        Answer::Native => "ok",
-        Answer::Compiles => "compiles",
-        Answer::Partly => "partly",
-        Answer::Fails => "FAILS",
-        Answer::NoDeviceCode => "no code",
-        Answer::Unreadable => "damaged",
+        PackageVerdict::Native => "ok",
+        PackageVerdict::Compiles => "compiles",
+        PackageVerdict::Partly => "partly",
+        PackageVerdict::Fails => "FAILS",
+        PackageVerdict::NoDeviceCode => "no code",
+        PackageVerdict::Unreadable => "damaged",
     };
     writeln!(
         out,
@@ -110,13 +110,16 @@ fn write_package(package: &Judged, out: &mut dyn Write) -> io::Result<()> {
             writeln!(out, "          such as {}", shortened(&plain(kernel), 100))?;
         }
     }
-    if package.answer == Answer::Partly {
+    if package.answer == PackageVerdict::Partly {
         writeln!(
             out,
             "          packages that choose a library by the CUDA version, or kernels by the GPU, have code like this and never load it here; others fail when they call it"
         )?;
     }
-    if !matches!(package.answer, Answer::Native | Answer::NoDeviceCode) {
+    if !matches!(
+        package.answer,
+        PackageVerdict::Native | PackageVerdict::NoDeviceCode
+    ) {
         let targets: Vec<String> = package.targets.iter().take(NAMED).cloned().collect();
         let more = if package.targets.len() > NAMED {
             ", …"
@@ -163,7 +166,7 @@ fn containers(package: &Judged) -> String {
         .collect();
     match (parts.is_empty(), package.answer) {
         (false, _) => parts.join(", "),
-        (true, Answer::NoDeviceCode) => {
+        (true, PackageVerdict::NoDeviceCode) => {
             "nothing for a driver to load; it may compile kernels at run time".to_owned()
         }
         (true, _) => "nothing could be read".to_owned(),

@@ -16,13 +16,13 @@ const NAME: usize = 90;
 /// Writes one object.
 pub fn write_json(sizes: &SizeReport, budget: Option<u64>, out: &mut dyn Write) -> io::Result<()> {
     #[derive(Serialize)]
-    struct Document<'r> {
+    struct SizeDocument<'r> {
         budget: Option<u64>,
         within_budget: Option<bool>,
         #[serde(flatten)]
         sizes: &'r SizeReport,
     }
-    let document = Document {
+    let document = SizeDocument {
         budget,
         within_budget: budget.map(|budget| sizes.device_bytes <= budget),
         sizes,

@@ -9,7 +9,7 @@ const BAR: u64 = 40;
 
 /// The totals of one target's images.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Sum {
+pub struct TargetSum {
     /// Number of images.
     pub images: u64,
     /// Their size in the file, in bytes.
@@ -19,8 +19,8 @@ pub struct Sum {
 }
 
 /// The totals by target: machine code before PTX, then by number.
-pub fn by_target<'r>(rows: impl Iterator<Item = &'r ImageRow>) -> Vec<(String, Sum)> {
-    let mut sums: BTreeMap<(ImageKind, usize, String), Sum> = BTreeMap::new();
+pub fn by_target<'r>(rows: impl Iterator<Item = &'r ImageRow>) -> Vec<(String, TargetSum)> {
+    let mut sums: BTreeMap<(ImageKind, usize, String), TargetSum> = BTreeMap::new();
     for row in rows {
         // `sm_90` before `sm_100`.
         let key = (

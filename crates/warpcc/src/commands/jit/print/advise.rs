@@ -17,7 +17,7 @@ const SHOWN: usize = 5;
 
 /// The result of `warpcc jit advise`.
 #[derive(Debug, Serialize)]
-pub struct Advice {
+pub struct JitAdvice {
     /// One for each GPU that was asked about.
     pub gpus: Vec<OnGpu>,
     /// The `ptxas` that measured the costs; `None` where all are estimated, or nothing was to be measured.
@@ -112,7 +112,7 @@ pub struct TextRow {
 }
 
 /// Writes the result.
-pub fn write(advice: &Advice, out: &mut dyn Write) -> io::Result<()> {
+pub fn write(advice: &JitAdvice, out: &mut dyn Write) -> io::Result<()> {
     for on in &advice.gpus {
         write_gpu(on, out)?;
     }

@@ -25,9 +25,9 @@ pub struct Proof {
     /// Texts that none of the architectures can run, so that nothing was tried.
     pub not_for_any: usize,
     /// Texts that are refused.
-    pub failures: Vec<Failure>,
+    pub failures: Vec<RefusedText>,
     /// Texts without a result: the assembler was too slow, or crashed.
-    pub unknown: Vec<Failure>,
+    pub unknown: Vec<RefusedText>,
     /// The driver's results; `None` where the driver was not asked.
     pub driver: Option<ByDriver>,
 }
@@ -62,7 +62,7 @@ pub struct ByDriver {
 
 /// One text, and its problems.
 #[derive(Debug, Serialize)]
-pub struct Failure {
+pub struct RefusedText {
     /// The file, and the member of a wheel.
     pub file: String,
     /// The member of a static library.
@@ -137,7 +137,7 @@ pub fn write(proof: &Proof, out: &mut dyn Write) -> io::Result<()> {
     Ok(())
 }
 
-fn write_failure(failure: &Failure, word: &str, out: &mut dyn Write) -> io::Result<()> {
+fn write_failure(failure: &RefusedText, word: &str, out: &mut dyn Write) -> io::Result<()> {
     let member = failure.member.as_deref();
     let member = member
         .map(|m| format!("({})", plain(m)))
