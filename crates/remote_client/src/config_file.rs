@@ -8,8 +8,9 @@ use std::path::{Path, PathBuf};
 
 use toml::de::{DeTable, DeValue};
 
+use crate::layer_names::LayerError;
 use crate::layer_table::{self, LayerSetting, LayerTable, URL};
-use crate::settings::{Access, Layer, LayerError, layers as parse_layers};
+use crate::settings::{Access, Layer, layers as parse_layers};
 use crate::{layer_policy, signatures};
 
 /// The layer of one table.

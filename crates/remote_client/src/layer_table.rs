@@ -9,7 +9,7 @@ use std::ops::Range;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use crate::settings::{self, SETTINGS};
+use crate::layer_names::{self, SETTINGS};
 
 /// The list of shared caches in `[remote]`.
 const LAYERS: &str = "layers";
@@ -149,9 +149,9 @@ fn setting(
         key: format!("{table}{written}"),
         problem,
     };
-    if !more.contains(&written) && !settings::is_known(written) {
+    if !more.contains(&written) && !layer_names::is_known(written) {
         let known = SETTINGS.iter().chain(more).copied();
-        let hint = settings::hint(written, known);
+        let hint = layer_names::hint(written, known);
         return Err(refuse(TableProblem::Unknown(hint)));
     }
     let value = match value.get_ref() {

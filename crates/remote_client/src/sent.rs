@@ -13,7 +13,8 @@ use warpcc_cache::{Digest, DiskStore, OpenError, Options, StoreAccess, WorkDir};
 use warpcc_path_map::{BASE, PathMap};
 
 use crate::auth::{Auth, Origin, Secret};
-use crate::settings::{Access, Layer, LayerError};
+use crate::layer_names::LayerError;
+use crate::settings::{Access, Layer};
 use crate::signatures::{Signatures, SigningKey};
 
 /// One shared cache.

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use warpcc_path_map::BaseDirs;
+use warpcc_remote_client::LayerError;
 use warpcc_remote_client::layer_table::LayerTable;
-use warpcc_remote_client::settings::LayerError;
 use warpcc_remote_client::{Address, NotAnAddress};
 use warpcc_remote_client::{Layer, config_file};
 
