@@ -144,10 +144,19 @@ pub(super) fn count(build: &Build) -> Hits {
 pub(crate) fn reason(call: &BuildCall) -> Option<(&str, &str)> {
     match (&call.record.outcome, call.record.missed.first()) {
         (CallOutcome::Built | CallOutcome::Failed { .. }, Some(change)) => {
-            Some((&change.kind, &change.name))
+            Some((&change.kind, name(change)))
         }
         (CallOutcome::Built | CallOutcome::Failed { .. }, None) => Some(("new", "")),
         _ => None,
+    }
+}
+
+/// The name of the part that differs. An option has none, so its first word stands for it: its value may differ from call to call.
+fn name(change: &KeyPartChange) -> &str {
+    let value = change.new.as_ref().or(change.old.as_ref());
+    match (change.name.as_str(), value) {
+        ("", Some(value)) => value.split(' ').next().unwrap_or_default(),
+        (name, _) => name,
     }
 }
 
@@ -244,8 +253,7 @@ mod tests {
         let hits = count(&build);
         assert_eq!(hits.calls, Rate { hits: 1, of: 4 });
         assert_eq!(hits.tasks, Rate { hits: 1, of: 2 });
-        let names: Vec<_> = hits
-            .misses
+        let names: Vec<_> = (hits.misses)
             .iter()
             .map(|miss| (miss.name.as_str(), miss.calls))
             .collect();
@@ -253,5 +261,24 @@ mod tests {
         assert_eq!(hits.fallbacks[0].reason, "option --odd");
         assert_eq!(hits.folders[0].calls, Rate { hits: 1, of: 3 });
         assert_eq!(hits.folders[1].saved, Duration::from_secs(3));
+    }
+
+    #[test]
+    fn an_option_that_differs_is_named() {
+        let option = |old: Option<&str>, new: Option<&str>| {
+            let mut one = call("a.cu", CallOutcome::Built, &[("option", "")]);
+            one.missed[0].old = old.map(str::to_owned);
+            one.missed[0].new = new.map(str::to_owned);
+            one
+        };
+        let build = Build::new(vec![
+            option(None, Some("--define-macro A=1")),
+            option(Some("--define-macro A=1"), Some("--define-macro A=2")),
+            option(Some("--debug"), None),
+        ]);
+        let hits = count(&build);
+        let names = (hits.misses.iter()).map(|miss| (miss.name.as_str(), miss.calls));
+        let names: Vec<_> = names.collect();
+        assert_eq!(names, [("--define-macro", 2), ("--debug", 1)]);
     }
 }

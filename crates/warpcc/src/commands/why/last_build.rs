@@ -46,11 +46,16 @@ fn write(build: &Build, out: &mut dyn Write) -> io::Result<()> {
     if let Some(origin) = origin(&build.id, build.driver.as_deref()) {
         write!(out, ": {}", harmless(origin))?;
     }
-    writeln!(
-        out,
-        "\n{missed} of {calls} {} not answered from the cache",
-        if calls == 1 { "call" } else { "calls" }
-    )?;
+    match (missed, calls) {
+        (_, 0) => writeln!(out, "\nit has no call that could be cached")?,
+        (0, 1) => writeln!(out, "\nits call was answered from the cache")?,
+        (0, _) => writeln!(out, "\nall {calls} calls were answered from the cache")?,
+        (_, 1) => writeln!(out, "\nits call was not answered from the cache")?,
+        _ => writeln!(
+            out,
+            "\n{missed} of {calls} calls not answered from the cache"
+        )?,
+    }
     for group in &groups {
         writeln!(out, "\n{:>6}  {}", group.files.len(), group.reason)?;
         let mut names: Vec<&str> = Vec::new();
@@ -130,7 +135,10 @@ fn change_in_words(change: &KeyPartChange) -> String {
     if let Some(sentence) = changed_condition(&change.kind, &change.name) {
         return sentence;
     }
-    let what = format!("{} {}", change.kind, change.name);
+    let what = match change.name.as_str() {
+        "" => change.kind.clone(),
+        name => format!("{} {name}", change.kind),
+    };
     let is_file = ["header", "source"].contains(&change.kind.as_str());
     match (&change.old, &change.new) {
         (Some(_), Some(_)) if is_file => format!("{what} changed"),
@@ -188,6 +196,13 @@ mod tests {
             call(6, "src/odd.cu", odd, None, &[]),
             call(5, "src/bad.cu", CallOutcome::Failed { code: 2 }, None, &[]),
         ];
+        let option = KeyPartChange {
+            kind: "option".to_owned(),
+            name: String::new(),
+            old: None,
+            new: Some("--optimize 3".to_owned()),
+        };
+        calls.push(call(4, "src/o.cu", CallOutcome::Built, None, &[option]));
         for (at, name) in [(3, "MODE"), (2, "*")] {
             let variable = KeyPartChange {
                 kind: "variable".to_owned(),
