@@ -22,6 +22,7 @@ mod soak;
 mod suite;
 mod tidy;
 mod toolkit;
+mod weight;
 mod workloads;
 
 use std::process::ExitCode;
@@ -71,6 +72,8 @@ enum Task {
     Release(release::ReleaseOptions),
     /// Check the rules of this repository that the compiler does not know
     Tidy,
+    /// Count the lines, functions and files of a commit
+    Weight(weight::WeightOptions),
 }
 
 fn main() -> ExitCode {
@@ -101,5 +104,6 @@ fn run(task: Task) -> Result<()> {
         Task::DistTry(options) => dist_try::main(&options),
         Task::Release(options) => release::main(&options),
         Task::Tidy => tidy::main(),
+        Task::Weight(options) => weight::main(&options),
     }
 }

@@ -12,7 +12,7 @@ mod documents;
 mod launcher;
 mod markdown;
 mod orphans;
-mod rules;
+pub mod rules;
 mod tables;
 mod test_filters;
 mod type_names;
