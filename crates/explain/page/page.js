@@ -1,3 +1,4 @@
+// Filters the steps of an explanation by words, folds their details, and switches between light and dark.
 'use strict';
 (() => {
   const query = document.getElementById('query');
