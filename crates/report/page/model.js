@@ -2,7 +2,7 @@
 
 const STATES = ['ran', 'from the cache', 'failed'];
 const RAN = 0, HIT = 1, FAILED = 2;
-const OUTCOMES = ['from the cache as a whole', 'built', 'left to plain nvcc', 'plain nvcc, nothing to cache', 'failed'];
+const OUTCOMES = ['from the cache as a whole', 'built', 'bypassed', 'nothing to cache', 'failed'];
 const DIRECT = 0, BUILT = 1, FALLBACK = 2, PASSED = 3, BROKEN = 4;
 const WAITS = ['nothing', 'a processor slot', 'memory', 'a jobserver token'];
 

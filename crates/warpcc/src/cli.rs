@@ -82,7 +82,7 @@ enum Command {
     Config(ConfigArgs),
     /// Say why the last build, a file or a command missed the cache
     Why(WhyArgs),
-    /// Say which installed Python packages run on a GPU, which are compiled first, which fail, and what mends it
+    /// Say which installed Python packages run on a GPU, which must be compiled first, which fail, and how to fix them
     WhyGpu(WhyGpuArgs),
     /// Run a command one step at a time, and explain what each step does
     Explain(ExplainArgs),

@@ -188,7 +188,7 @@ impl Scratch {
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        // The folder is removed before it is unlocked: the next process that locks it makes it anew.
+        // The folder is removed before it is unlocked: the next process that locks it creates it again.
         let mut created = self.cleanup.lock();
         remove(&self.path, &self.lock_path);
         // Closing the file would not unlock it while a tool that is just being started has a copy of the descriptor.

@@ -1,5 +1,5 @@
-//! `warpcc why-gpu`: which installed Python packages run on a GPU, which a driver must compile first, which fail, and what
-//! mends it.
+//! `warpcc why-gpu`: which installed Python packages run on a GPU, which a driver must compile first, which fail, and
+//! how to fix them.
 
 mod args;
 mod environment;

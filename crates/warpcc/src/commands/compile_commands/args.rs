@@ -16,7 +16,7 @@ clangd finds compile_commands.json in the folder of a source and in those above 
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct CompileCommandsArgs {
-    /// The database to translate; without it, the calls that warpcc remembers are
+    /// The database to translate; without it, warpcc translates the calls that it remembers
     #[arg(value_name = "DATABASE", value_hint = ValueHint::FilePath)]
     pub database: Option<PathBuf>,
     /// The file to write [default: compile_commands.json in the project's folder]

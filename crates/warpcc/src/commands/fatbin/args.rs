@@ -35,7 +35,7 @@ Examples:
   warpcc fatbin size --json lib.so | jq '.targets'
 
 Device code is what fat binaries take in their files as installed: headers, images and padding.
-Exit code: 0; 1 above the budget, or something is damaged; 2 if nothing could be read.";
+Exit code: 0; 1 above the budget, or if something is damaged; 2 if nothing could be read.";
 
 const THIN_EXAMPLES: &str = "\
 Examples:
@@ -70,9 +70,9 @@ pub enum FatbinCommand {
     Extract(ExtractArgs),
     /// Compare the kernels of two builds
     Diff(DiffArgs),
-    /// Say where the bytes of device code are, and what would make them fewer
+    /// Show what takes the most device code, and what would make it smaller
     Size(SizeArgs),
-    /// Remove unneeded images from a library, object, wheel or fat binary, or compress them anew
+    /// Remove unneeded images from a library, object, wheel or fat binary, or recompress them
     Thin(ThinArgs),
     /// Say what a driver will do on a GPU: run, compile (JIT), or fail
     Check(CheckArgs),
@@ -168,7 +168,7 @@ pub struct SizeArgs {
     /// Also find equal kernels in several containers, and what they cost
     #[arg(long)]
     pub duplicates: bool,
-    /// Also measure every mode of compression, by doing it: some seconds for each 10 MB
+    /// Also compress with every mode, to measure it: takes some seconds for each 10 MB
     #[arg(long)]
     pub compression: bool,
     /// How many kernels, templates and objects to show

@@ -43,9 +43,9 @@ could not be tested.";
 /// The commands of `warpcc jit`.
 #[derive(Debug, Subcommand)]
 pub enum JitCommand {
-    /// Say what the first start on a GPU compiles, how long that takes, and whether the driver keeps it
+    /// Say what the first start on a GPU compiles, how long that takes, and whether the driver caches it
     Advise(AdviseArgs),
-    /// Let the driver compile everything now, and check that it keeps the results
+    /// Let the driver compile everything now, and check that it caches the results
     Warm(JitWarmArgs),
     /// Show the driver's cache: where it is, and how full
     Cache(CacheArgs),

@@ -20,7 +20,7 @@ Examples:
 
 It compiles nothing, and asks no shared cache.
 
-Exit code: 0 if the kernel is kept; 1 if not; 2 if that cannot be known.";
+Exit code: 0 if the kernel is cached; 1 if not; 2 if warpcc cannot tell.";
 
 const WARM_EXAMPLES: &str = "\
 Examples:
@@ -42,7 +42,7 @@ pub enum RtcCommand {
     Compile(CompileArgs),
     /// Compile all kernels of a manifest, so that programs find them in the cache
     Warm(RtcWarmArgs),
-    /// Show whether a kernel is kept, and how it differs from those of its name that were compiled lately
+    /// Say whether a kernel is cached, and how it differs from kernels of the same name that were compiled before
     Why(RtcWhyArgs),
     /// Compile for `warm`, which starts this command
     #[command(hide = true)]

@@ -70,7 +70,7 @@ pub struct Judged {
     pub compile_seconds: Option<f64>,
     /// Why something does not load.
     pub failures: Vec<LoadFailure>,
-    /// What mends it, the surest first.
+    /// How to fix it, the surest way first.
     pub mend: Vec<String>,
     /// Files that could not be read, or not as a whole.
     pub problems: Vec<String>,

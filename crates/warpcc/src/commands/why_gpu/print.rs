@@ -1,4 +1,4 @@
-//! Prints what happens to each package: the answer, the reason, what mends it.
+//! Prints what happens to each package: the answer, the reason, how to fix it.
 
 use std::io::{self, Write};
 

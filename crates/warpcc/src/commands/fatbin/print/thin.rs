@@ -21,7 +21,7 @@ pub fn write(thinned: &Thinned, before: u64, after: u64, out: &mut dyn Write) ->
     )?;
     if thinned.recompressed > 0 {
         let images = count(thinned.recompressed, "image");
-        writeln!(out, "{images} compressed anew")?;
+        writeln!(out, "{images} recompressed")?;
     }
     if thinned.zeroed > 0 {
         writeln!(

@@ -57,7 +57,7 @@ pub(super) fn of_gpu(on: &OnGpu, settings: &JitSettings, held: u64) -> Vec<Remar
     if settings.disabled || on.limit == 0 {
         // The setting has its own remark; this is its effect on the program.
         found.push(Remark::fix(
-            format!("every start on {gpu} compiles {size} anew"),
+            format!("every start on {gpu} compiles {size} again"),
             "nothing is kept",
             build,
         ));

@@ -153,7 +153,7 @@ fn write_gpu(on: &OnGpu, out: &mut dyn Write) -> io::Result<()> {
         let sums = [
             (file.run, "run as they are"),
             (file.jit, "compiled"),
-            (file.jit_link, "linked anew"),
+            (file.jit_link, "relinked"),
             (file.not_linked, "not linked yet"),
             (file.fail, "fail"),
         ];
