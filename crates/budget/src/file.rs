@@ -81,7 +81,7 @@ impl BoardFile {
         mut change: impl FnMut(&mut SeatTable) -> T,
     ) -> io::Result<T> {
         loop {
-            let held = Held::take(self, timeout)?;
+            let held = BoardLock::take(self, timeout)?;
             let mut table = self.read()?;
             let result = change(&mut table);
             // Stopped for so long that another process replaced the lock: the table that was read is old.
@@ -181,12 +181,12 @@ fn read_at_most(file: &File, bytes: &mut [u8], offset: u64) -> io::Result<usize>
 }
 
 /// The lock, held.
-struct Held<'a> {
+struct BoardLock<'a> {
     file: MutexGuard<'a, File>,
     of: &'a BoardFile,
 }
 
-impl<'a> Held<'a> {
+impl<'a> BoardLock<'a> {
     /// Does not use a blocking flock: if the holder is stopped, it would block every build of the user, and nothing
     /// could end that wait.
     fn take(of: &'a BoardFile, timeout: LockTimeout) -> io::Result<Self> {
@@ -236,7 +236,7 @@ impl<'a> Held<'a> {
     }
 }
 
-impl Drop for Held<'_> {
+impl Drop for BoardLock<'_> {
     fn drop(&mut self) {
         // Unlocked even where a child that is just being started has a copy.
         let _ = flock(&*self.file, FlockOperation::Unlock);

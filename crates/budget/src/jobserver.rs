@@ -40,12 +40,12 @@ struct TokenPool {
     own: OwnedFd,
     read: File,
     write: File,
-    taken: Mutex<Taken>,
+    taken: Mutex<TakenTokens>,
 }
 
 /// The tokens to give back, whatever ends this process.
 #[derive(Debug, Default)]
-struct Taken {
+struct TakenTokens {
     bytes: Vec<u8>,
     /// All were given back, and no more are taken.
     over: bool,
@@ -129,7 +129,7 @@ impl TokenPool {
         rustix::io::read(&self.own, &mut count).is_ok()
     }
 
-    fn taken(&self) -> MutexGuard<'_, Taken> {
+    fn taken(&self) -> MutexGuard<'_, TakenTokens> {
         self.taken.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -26,10 +26,10 @@ pub enum Warning {
 
 /// Warnings that were not taken yet, each kind once.
 #[derive(Debug, Default)]
-pub(crate) struct Warnings(Mutex<Kept>);
+pub(crate) struct Warnings(Mutex<WarningLog>);
 
 #[derive(Debug, Default)]
-struct Kept {
+struct WarningLog {
     seen: Vec<std::mem::Discriminant<Warning>>,
     new: Vec<Warning>,
 }

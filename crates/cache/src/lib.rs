@@ -30,7 +30,7 @@ pub use record::{
     MOST_VARIANTS, Outcome, ProducedFile, RecordError, Variant, decode_foreign_record,
     decode_record, decode_record_of, encode_record,
 };
-pub use upstream::{Upstream, Vet, Wanted};
+pub use upstream::{FetchRequest, Upstream, Vet};
 pub use variants::{KeyVariant, KeyVariants};
 pub use versions::RECORDS as RECORD_VERSION;
 // In the signature of `Upstream`.

@@ -13,7 +13,7 @@ pub type Vet<'a> = &'a (dyn Fn(&mut Outcome) -> bool + Sync);
 
 /// A result to fetch.
 #[derive(Clone, Copy)]
-pub struct Wanted<'a> {
+pub struct FetchRequest<'a> {
     /// The level: a call, a step or a kernel.
     pub level: Level,
     /// Its key.
@@ -31,7 +31,7 @@ pub struct Wanted<'a> {
 pub trait Upstream: Send + Sync {
     /// Fetches results for `wanted` from other stores into `store`, if they are valid. All are requested at once, so
     /// many take no longer than one. Returns true if there was a result; the caller then repeats the look-up.
-    fn fetch(&self, store: &DiskStore, wanted: &[Wanted<'_>]) -> bool;
+    fn fetch(&self, store: &DiskStore, wanted: &[FetchRequest<'_>]) -> bool;
 
     /// Offers the entry of `store` under `key` to other stores. Returns at once.
     fn offer(&self, store: &DiskStore, level: Level, key: &Key);

@@ -22,12 +22,12 @@ pub struct KeyVariant {
     pub is_path_specific: bool,
     /// Whether results under it were made from a text that may have had other line numbers.
     pub is_of_any_lines: bool,
-    shown: Shown,
+    shown: DiagnosticsFor,
 }
 
 /// Which diagnostics the results under a key may have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Shown {
+enum DiagnosticsFor {
     /// Any: they are not formatted for a terminal, because there is none.
     Any,
     /// None: a result without messages is the same for every terminal.
@@ -54,10 +54,10 @@ impl KeyVariants {
                 shown,
             };
             match on_terminal {
-                None => variants.push(variant(key, Shown::Any)),
+                None => variants.push(variant(key, DiagnosticsFor::Any)),
                 Some(on_terminal) => variants.extend([
-                    variant(key, Shown::Nothing),
-                    variant(on_terminal(&key), Shown::OnTerminal),
+                    variant(key, DiagnosticsFor::Nothing),
+                    variant(on_terminal(&key), DiagnosticsFor::OnTerminal),
                 ]),
             }
         }
@@ -73,7 +73,7 @@ impl KeyVariants {
             key,
             is_path_specific: false,
             is_of_any_lines: true,
-            shown: Shown::Nothing,
+            shown: DiagnosticsFor::Nothing,
         });
         self
     }
@@ -115,7 +115,7 @@ impl KeyVariant {
     /// Whether this look-up may use a result under this key.
     pub fn suits(&self, outcome: &Outcome) -> bool {
         let is_silent = outcome.stderr.is_empty();
-        (self.shown != Shown::Nothing || is_silent)
+        (self.shown != DiagnosticsFor::Nothing || is_silent)
             && (!self.is_of_any_lines || is_silent && outcome.stdout.is_empty())
     }
 }

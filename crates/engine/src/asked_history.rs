@@ -13,7 +13,7 @@ use warpcc_plan::{Arg, Step, Tool};
 use crate::conditions::{self, Release};
 use crate::context::RunContext;
 use crate::located::Located;
-use crate::traced_inputs::Seen;
+use crate::traced_inputs::TracedInputs;
 
 /// The folder in the cache for these notes.
 const NOTES: &str = "variables-asked-for-v1";
@@ -32,7 +32,7 @@ const ANSWERED_HERE: [&str; 8] = [
 ];
 
 /// Notes what a step that ran here asked for, if a similar step may run elsewhere.
-pub fn learn(run: &RunContext<'_>, step: &Step, program: &Located, seen: &Seen) {
+pub fn learn(run: &RunContext<'_>, step: &Step, program: &Located, seen: &TracedInputs) {
     // A program that may look at all variables has no such list.
     let is_known = seen.untracked.is_none() && !seen.asked.whole;
     if run.options.executor.is_none() || !is_known || in_table(run, step) {

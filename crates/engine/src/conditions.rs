@@ -33,7 +33,7 @@ use crate::run_environment::RunEnvironment;
 
 /// The questions that the programs of a run asked their environment.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Asked {
+pub struct EnvironmentQueries {
     /// Variables asked for by name.
     pub variables: BTreeSet<OsString>,
     /// A program ran that may have looked at every variable: a shell, an interpreter, an unknown program.
@@ -48,7 +48,7 @@ pub struct Asked {
     pub limits: BTreeSet<u8>,
 }
 
-impl Asked {
+impl EnvironmentQueries {
     /// Adds the questions of another run.
     pub fn merge(&mut self, other: &Self) {
         self.variables.extend(other.variables.iter().cloned());
@@ -111,7 +111,7 @@ pub struct Conditions {
 
 impl Conditions {
     /// The answers to `asked` in this place now.
-    pub fn observe(asked: &Asked, times: &[u8], place: RunEnvironment<'_>) -> Self {
+    pub fn observe(asked: &EnvironmentQueries, times: &[u8], place: RunEnvironment<'_>) -> Self {
         let counts = |name: &&OsString| !is_harmless(name) && !guards::is_off("variables");
         let names = asked.variables.iter().filter(counts);
         let value = |name: &OsString| {
@@ -186,9 +186,9 @@ impl Conditions {
     }
 
     /// The questions, so that every call that uses the result depends on the same conditions.
-    pub fn asked(&self) -> Asked {
+    pub fn asked(&self) -> EnvironmentQueries {
         let name = |(name, _): &Variable| OsString::from_vec(name.clone());
-        Asked {
+        EnvironmentQueries {
             variables: self.variables.iter().map(name).collect(),
             whole: self.whole.is_some(),
             mentioned: self
@@ -215,7 +215,7 @@ mod tests {
 
     use super::*;
 
-    fn hold(asked: &Asked, before: &[(&str, &str)], after: &[(&str, &str)]) -> bool {
+    fn hold(asked: &EnvironmentQueries, before: &[(&str, &str)], after: &[(&str, &str)]) -> bool {
         let own = |all: &[(&str, &str)]| -> Vec<(OsString, OsString)> {
             all.iter().map(|(n, v)| (n.into(), v.into())).collect()
         };
@@ -233,9 +233,9 @@ mod tests {
 
     #[test]
     fn a_variable_asked_for_counts_and_another_does_not() {
-        let asked = Asked {
+        let asked = EnvironmentQueries {
             variables: ["A", "B", "MAKEFLAGS"].map(OsString::from).into(),
-            ..Asked::default()
+            ..EnvironmentQueries::default()
         };
         assert!(hold(&asked, &[("A", "1")], &[("A", "1"), ("C", "2")]));
         assert!(!hold(&asked, &[("A", "1")], &[("A", "2")]));
@@ -246,9 +246,9 @@ mod tests {
 
     #[test]
     fn for_a_program_that_nobody_knows_every_variable_counts() {
-        let mut asked = Asked {
+        let mut asked = EnvironmentQueries {
             whole: true,
-            ..Asked::default()
+            ..EnvironmentQueries::default()
         };
         assert!(hold(&asked, &[("A", "1"), ("PATH", "x")], &[("A", "1")]));
         let tracker = |folder| [("PIP_BUILD_TRACKER", folder)];
@@ -262,9 +262,9 @@ mod tests {
     #[test]
     fn the_working_directory_counts_for_who_asked_and_below_a_mapped_folder_by_its_place() {
         let holds = |asked: bool, mapped: [&str; 2], now: &str| {
-            let asked = Asked {
+            let asked = EnvironmentQueries {
                 directory: asked,
-                ..Asked::default()
+                ..EnvironmentQueries::default()
             };
             let [before, after] = mapped.map(|folder| PathMap::new([("1", folder)]));
             let place = |directory, path_map| RunEnvironment {

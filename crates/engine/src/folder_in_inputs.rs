@@ -7,13 +7,13 @@ use std::path::Path;
 use warpcc_cache::regular_file;
 use warpcc_path_map::PathMap;
 
-use crate::traced_inputs::Seen;
+use crate::traced_inputs::TracedInputs;
 
 /// How programs, libraries and archives begin. They are copied with the toolkit, and hold names that nobody uses.
 const NO_TEXT: [&[u8]; 2] = [b"\x7fELF", b"!<arch>\n"];
 
 /// Whether a text that was read names a folder of `path_map`; false if a file cannot be read, which the manifest reports.
-pub fn is_named(seen: &Seen, directory: &Path, path_map: &PathMap) -> bool {
+pub fn is_named(seen: &TracedInputs, directory: &Path, path_map: &PathMap) -> bool {
     !path_map.is_empty()
         && seen.read.keys().any(|path| {
             let path = directory.join(path);

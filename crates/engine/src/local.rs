@@ -23,7 +23,7 @@ use crate::relocate;
 use crate::slot_wait::{self, SlotWait};
 use crate::splice;
 use crate::store;
-use crate::traced_inputs::Seen;
+use crate::traced_inputs::TracedInputs;
 use crate::warning_history;
 use crate::watched_run;
 
@@ -38,7 +38,7 @@ pub fn run_here(
     program: &Located,
     keys: Option<&KeyVariants>,
     mut wait: SlotWait,
-) -> io::Result<(Finished, Seen)> {
+) -> io::Result<(Finished, TracedInputs)> {
     for &id in &step.reads {
         run.artifacts.materialise(id)?;
     }
@@ -201,7 +201,7 @@ fn finish_early_stub(run: &RunContext<'_>, index: usize, step: &Step) -> io::Res
 }
 
 /// The times of the files that `step` looked at to write their times into its result.
-fn times(run: &RunContext<'_>, step: &Step, seen: &Seen) -> Vec<u8> {
+fn times(run: &RunContext<'_>, step: &Step, seen: &TracedInputs) -> Vec<u8> {
     match step.tool {
         // In 13.0, ptxas calls `stat` for every file that a `.file` directive names, and nvlink for those that LTO code
         // names. They open none of them.

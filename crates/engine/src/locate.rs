@@ -8,7 +8,7 @@ use crate::compiler_cache;
 use crate::context::RunContext;
 use crate::located::Located;
 use crate::search_path;
-use crate::traced_inputs::Seen;
+use crate::traced_inputs::TracedInputs;
 use crate::watched_run;
 
 /// Finds the program of the step with this index.
@@ -38,7 +38,7 @@ pub fn locate(run: &RunContext<'_>, index: usize, step: &Step) -> io::Result<Loc
             path,
             name: name.to_owned(),
             called,
-            seen: Seen::default(),
+            seen: TracedInputs::default(),
             messages: Vec::new(),
         })
     };

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use crate::traced_inputs::Seen;
+use crate::traced_inputs::TracedInputs;
 
 /// A program that was found, with what its key needs.
 pub struct Located {
@@ -13,7 +13,7 @@ pub struct Located {
     /// Its `argv[0]`.
     pub called: String,
     /// What the compiler looked at that was asked for the program; else nothing.
-    pub seen: Seen,
+    pub seen: TracedInputs,
     /// What that compiler said to the user.
     pub messages: Vec<u8>,
 }

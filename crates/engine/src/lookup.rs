@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use warpcc_cache::{
-    Difference, KeyVariant, KeyVariants, Level, Lookup, Outcome, ProducedFile, Wanted, foreign,
-    guards,
+    Difference, FetchRequest, KeyVariant, KeyVariants, Level, Lookup, Outcome, ProducedFile,
+    foreign, guards,
 };
 use warpcc_plan::{FileId, FileKind, Step};
 
@@ -13,7 +13,7 @@ use crate::context::RunContext;
 use crate::event::{self, Finished};
 use crate::module_id;
 use crate::private_folder;
-use crate::traced_inputs::Seen;
+use crate::traced_inputs::TracedInputs;
 use crate::unwatched_inputs;
 
 /// Looks the step up on this disk. After a miss, asks the shared caches, and looks it up once more.
@@ -22,7 +22,7 @@ pub fn look_up(
     index: usize,
     step: &Step,
     keys: &KeyVariants,
-) -> Option<(Finished, Seen)> {
+) -> Option<(Finished, TracedInputs)> {
     if let Some(hit) = look_up_here(run, index, step, keys) {
         return Some(hit);
     }
@@ -30,13 +30,13 @@ pub fn look_up(
     let all = keys.keys();
     let vet = |outcome: &mut Outcome| accepts(run, step, outcome);
     let at = run.options.work_dir();
-    let wanted = |key| Wanted {
+    let wanted = |key| FetchRequest {
         level: Level::Steps,
         key,
         at,
         vet: &vet,
     };
-    let wanted: Vec<Wanted<'_>> = all.iter().map(wanted).collect();
+    let wanted: Vec<FetchRequest<'_>> = all.iter().map(wanted).collect();
     let is_brought = upstream.fetch(store, &wanted);
     let (mut finished, seen) = is_brought.then(|| look_up_here(run, index, step, keys))??;
     finished.fetched_keys = all;
@@ -48,7 +48,7 @@ fn look_up_here(
     index: usize,
     step: &Step,
     keys: &KeyVariants,
-) -> Option<(Finished, Seen)> {
+) -> Option<(Finished, TracedInputs)> {
     let mut variants = keys.iter();
     variants.find_map(|variant| look_up_under(run, variant, index, step))
 }
@@ -58,7 +58,7 @@ fn look_up_under(
     variant: &KeyVariant,
     index: usize,
     step: &Step,
-) -> Option<(Finished, Seen)> {
+) -> Option<(Finished, TracedInputs)> {
     let store = run.options.store?;
     let holds = |outcome: &Outcome| -> Result<(), Option<Difference>> {
         let conditions = Conditions::decode(&outcome.extra).filter(|_| variant.suits(outcome));
@@ -125,7 +125,7 @@ fn look_up_under(
     finished.stdout = real(&outcome.stdout);
     finished.stderr = real(&outcome.stderr);
     let times = run.options.path_map.real_text(&conditions.times);
-    let mut seen = Seen::of_hit(&manifest, conditions.asked(), times);
+    let mut seen = TracedInputs::of_hit(&manifest, conditions.asked(), times);
     unwatched_inputs::add_source_files(run, step, &mut seen);
     unwatched_inputs::add_searches(run, &mut seen);
     Some((finished, seen))

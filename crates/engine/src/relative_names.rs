@@ -11,7 +11,7 @@ use warpcc_watch::Observed;
 use crate::compiler_cache::is_compiler_cache;
 use crate::context::RunContext;
 use crate::relocate;
-use crate::traced_inputs::Seen;
+use crate::traced_inputs::TracedInputs;
 use crate::working_directory;
 
 /// What a step's tool took from another folder.
@@ -40,7 +40,7 @@ impl Misplaced {
     /// Adds the consequences to the observations. Only nvcc can make the dependency file of an input that the plan does not
     /// name, and an output whose relative name means another file. With an absolute name the output is right, but the key
     /// would also answer a call with a relative one.
-    pub fn note(&self, seen: &mut Seen) {
+    pub fn note(&self, seen: &mut TracedInputs) {
         if let Some(path) = &self.unopened {
             seen.set_side_file(&format!("{path} is not the file that was read"));
         }

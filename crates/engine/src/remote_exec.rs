@@ -41,7 +41,7 @@ use crate::placement::{Placement, choose};
 use crate::relocate;
 use crate::slot_wait::{self, SlotWait};
 use crate::store;
-use crate::traced_inputs::Seen;
+use crate::traced_inputs::TracedInputs;
 use crate::warning_history;
 
 /// How often a step that waits for a slot here checks whether it would end sooner on another machine.
@@ -60,7 +60,7 @@ pub fn run_elsewhere(
     keys: Option<&KeyVariants>,
     priority_ms: u64,
     wait: &mut SlotWait,
-) -> io::Result<Option<(Finished, Seen)>> {
+) -> io::Result<Option<(Finished, TracedInputs)>> {
     let Some(executor) = run.options.executor.filter(|e| e.takes(step.tool)) else {
         return Ok(None);
     };

@@ -19,7 +19,7 @@ use crate::schedule::{Effects, End, Schedule};
 use crate::shared_files::SharedBy;
 use crate::states::TaskStates;
 use crate::task;
-use crate::traced_inputs::Seen;
+use crate::traced_inputs::TracedInputs;
 
 /// The result of a run.
 #[derive(Debug)]
@@ -29,7 +29,7 @@ pub struct Run {
     /// Every task, in plan order.
     pub tasks: Vec<Finished>,
     /// Everything that the tasks saw; a hit counts with what its task saw when it ran.
-    pub seen: Seen,
+    pub seen: TracedInputs,
     /// When the first command was started.
     pub began: SystemTime,
     /// Final outputs: their current paths and their destinations.
@@ -68,7 +68,7 @@ fn work_or_report(
     context: &RunContext<'_>,
     task: usize,
     priority: u64,
-) -> std::io::Result<(Finished, Seen)> {
+) -> std::io::Result<(Finished, TracedInputs)> {
     // After a panic the run is given up, so nobody reads what the task left half done.
     let work = std::panic::AssertUnwindSafe(|| task::work(context, task, priority));
     std::panic::catch_unwind(work).unwrap_or_else(|_| Err(std::io::Error::other("a bug in warpcc")))
@@ -180,7 +180,7 @@ fn run_all(context: &RunContext<'_>, schedule: &mut Schedule<'_>, each: &mut dyn
     let remote_slots = options.executor.map_or(0, |e| e.slots().size());
     let jobs = options.jobs.max(1).saturating_add(remote_slots);
     thread::scope(|scope| {
-        let (send, receive) = mpsc::channel::<(usize, std::io::Result<(Finished, Seen)>)>();
+        let (send, receive) = mpsc::channel::<(usize, std::io::Result<(Finished, TracedInputs)>)>();
         let mut running = 0;
         // The thread ends when this channel is closed, at the end of the loop.
         let _memory_watch = options.admission.map(|admission| {
@@ -235,7 +235,7 @@ fn collect(graph: &TaskGraph, artifacts: &Artifacts<'_>, mut end: End, began: Sy
     let mut run = Run {
         code: 0,
         tasks: Vec::with_capacity(graph.steps.len()),
-        seen: Seen::default(),
+        seen: TracedInputs::default(),
         began,
         outputs: Vec::new(),
         retry: end.retry,

@@ -23,7 +23,7 @@ use crate::failure::OnFailure;
 use crate::local::HALF_FAILED;
 use crate::splice::{NOT_SPLICED, SAID_SOMETHING};
 use crate::states::{TaskState, TaskStates};
-use crate::traced_inputs::Seen;
+use crate::traced_inputs::TracedInputs;
 
 /// The reason for a second run when a stub could not be corrected, or not in time.
 const OTHER_STUB: &str = "the stub is not the remembered one";
@@ -43,7 +43,7 @@ pub trait Effects {
 /// The result of all tasks.
 pub struct End {
     /// The tasks that count, by their index in the plan.
-    pub tasks: BTreeMap<usize, (Finished, Seen)>,
+    pub tasks: BTreeMap<usize, (Finished, TracedInputs)>,
     /// Why the same plan must run again without its overlaps.
     pub retry: Option<&'static str>,
     /// An error that is not the compiler's.
@@ -56,7 +56,7 @@ pub struct Schedule<'a> {
     on_failure: OnFailure,
     effects: &'a dyn Effects,
     states: TaskStates,
-    ended: BTreeMap<usize, (Finished, Seen)>,
+    ended: BTreeMap<usize, (Finished, TracedInputs)>,
     /// The rank of the first failure.
     failed: usize,
     abort_reason: Option<String>,
@@ -127,10 +127,13 @@ impl<'a> Schedule<'a> {
     }
 
     /// Handles the end of a running task. An `Err` is an error of warpcc, not of the tool.
-    pub fn ended(&mut self, task: usize, result: io::Result<(Finished, Seen)>) {
+    pub fn ended(&mut self, task: usize, result: io::Result<(Finished, TracedInputs)>) {
         let (finished, seen) = result.unwrap_or_else(|error| {
             self.broke_off(task, &error);
-            (Finished::new(task, StepOutcome::Failed(1)), Seen::default())
+            (
+                Finished::new(task, StepOutcome::Failed(1)),
+                TracedInputs::default(),
+            )
         });
         let fails = matches!(finished.outcome, StepOutcome::Failed(_));
         if self.not_needed == Some(task) {
@@ -256,7 +259,10 @@ impl<'a> Schedule<'a> {
         if !self.effects.correct(real, early) {
             self.retry = Some(OTHER_STUB);
         }
-        let skipped = (Finished::new(step, StepOutcome::Skipped), Seen::default());
+        let skipped = (
+            Finished::new(step, StepOutcome::Skipped),
+            TracedInputs::default(),
+        );
         self.ended.insert(step, skipped);
         self.states.advance(step, TaskState::Done);
     }

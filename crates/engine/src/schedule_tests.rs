@@ -88,7 +88,10 @@ fn running(schedule: &Schedule<'_>) -> Vec<usize> {
 
 fn ends(schedule: &mut Schedule<'_>, task: usize, outcome: StepOutcome) {
     assert_eq!(schedule.states().get(task), TaskState::Running, "{task}");
-    schedule.ended(task, Ok((Finished::new(task, outcome), Seen::default())));
+    schedule.ended(
+        task,
+        Ok((Finished::new(task, outcome), TracedInputs::default())),
+    );
 }
 
 /// Ends running tasks with success until `task` runs. Those in `stay` keep running.

@@ -20,7 +20,7 @@ use crate::scene::Scene;
 
 /// A file as a step left it.
 #[derive(Debug)]
-struct Made {
+struct LeftFile {
     path: PathBuf,
     looks: Looks,
 }
@@ -42,7 +42,7 @@ type Time = (i64, i64);
 pub struct SideFiles {
     /// The file systems' clock at the start: it ticks every few milliseconds. The call began earlier.
     began: Time,
-    made: Mutex<BTreeMap<usize, Vec<Made>>>,
+    made: Mutex<BTreeMap<usize, Vec<LeftFile>>>,
     /// All files that each step wrote or was about to write, new or not.
     written: Mutex<BTreeMap<usize, BTreeSet<PathBuf>>>,
     /// Those among them that the step read as well.
@@ -98,7 +98,7 @@ impl SideFiles {
         let written = observed.written.iter();
         let foreign = written.filter(|(path, _)| !scene.is_own(path));
         let (mut written, mut rewritten) = (BTreeSet::new(), BTreeSet::new());
-        let mut made_anew: Vec<Made> = Vec::new();
+        let mut made_anew: Vec<LeftFile> = Vec::new();
         for (path, opened) in foreign {
             let file = scene.directory.join(path);
             if !observed.removed.contains(path) {
@@ -135,14 +135,14 @@ impl SideFiles {
     }
 
     /// The file, if a step made it and it was as that step left it when a program opened it as `opened`.
-    fn continued(&self, path: PathBuf, opened: &Identity) -> Option<Made> {
+    fn continued(&self, path: PathBuf, opened: &Identity) -> Option<LeftFile> {
         let looks = Looks::from_stat(&stat(&path)?);
         let all = self.made.lock().unwrap_or_else(PoisonError::into_inner);
         let mut earlier = all.values().flatten();
-        let is_it = |made: &Made| {
+        let is_it = |made: &LeftFile| {
             made.path == path && made.looks.is(opened) && made.looks.inode == looks.inode
         };
-        earlier.any(is_it).then_some(Made { path, looks })
+        earlier.any(is_it).then_some(LeftFile { path, looks })
     }
 
     /// A file that these steps and another step wrote. A step that was killed when it was about to write the file
@@ -209,12 +209,12 @@ impl SideFiles {
 }
 
 /// The file, if it was made by a program that opened it as `opened`, and not before `began`.
-fn made(path: PathBuf, opened: &Identity, began: Time) -> Option<Made> {
+fn made(path: PathBuf, opened: &Identity, began: Time) -> Option<LeftFile> {
     let now = stat(&path)?;
     let is_new = born(&now).is_some_and(|birth| birth >= began);
     let device = rustix::fs::makedev(now.stx_dev_major, now.stx_dev_minor);
     let is_it = (opened.device, opened.inode) == (device, now.stx_ino) && opened.size == 0;
-    (is_new && is_it && is_alone(&now)).then(|| Made {
+    (is_new && is_it && is_alone(&now)).then(|| LeftFile {
         looks: Looks::from_stat(&now),
         path,
     })
@@ -222,10 +222,10 @@ fn made(path: PathBuf, opened: &Identity, began: Time) -> Option<Made> {
 
 /// The file that a program was about to make when it was killed, if it did. Such a file exists, is not older than `began`,
 /// and is empty, because the program could not write to it any more.
-fn made_last(path: PathBuf, began: Time) -> Option<Made> {
+fn made_last(path: PathBuf, began: Time) -> Option<LeftFile> {
     let now = stat(&path)?;
     let is_new = born(&now).is_some_and(|birth| birth >= began);
-    (is_new && now.stx_size == 0 && is_alone(&now)).then(|| Made {
+    (is_new && now.stx_size == 0 && is_alone(&now)).then(|| LeftFile {
         looks: Looks::from_stat(&now),
         path,
     })
@@ -290,7 +290,7 @@ mod tests {
             };
             made(path.clone(), &opened, began)
         };
-        let undo = |made: Made, is_undone: fn(usize) -> bool| {
+        let undo = |made: LeftFile, is_undone: fn(usize) -> bool| {
             let files = SideFiles::new();
             *files.made.lock().expect("nobody else") = [(3, vec![made])].into();
             files.undo(is_undone);

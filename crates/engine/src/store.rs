@@ -16,7 +16,7 @@ use crate::modes;
 use crate::module_id;
 use crate::relocate;
 use crate::search_path;
-use crate::traced_inputs::Seen;
+use crate::traced_inputs::TracedInputs;
 
 /// Stores the result of a success, where results are stored.
 pub fn keep_if_wanted(
@@ -24,7 +24,7 @@ pub fn keep_if_wanted(
     step: &Step,
     keys: Option<&KeyVariants>,
     finished: &mut Finished,
-    seen: &Seen,
+    seen: &TracedInputs,
     began: SystemTime,
 ) {
     let Some(keys) = keys.filter(|_| run.options.writes_cache) else {
@@ -69,7 +69,7 @@ fn keep(
     step: &Step,
     keys: &KeyVariants,
     finished: &mut Finished,
-    seen: &Seen,
+    seen: &TracedInputs,
     began: SystemTime,
 ) -> io::Result<()> {
     let Some(store) = run.options.store else {

@@ -17,14 +17,18 @@ use crate::lookup;
 use crate::relocate;
 use crate::remote_exec;
 use crate::slot_wait::{self, SlotWait};
-use crate::traced_inputs::Seen;
+use crate::traced_inputs::TracedInputs;
 use crate::unwatched_inputs;
 
 /// Carries out the task.
 ///
 /// # Errors
 /// An error of warpcc, not of the tool: a file cannot be read or written, or a program cannot be started.
-pub fn work(run: &RunContext<'_>, index: usize, priority_ms: u64) -> io::Result<(Finished, Seen)> {
+pub fn work(
+    run: &RunContext<'_>,
+    index: usize,
+    priority_ms: u64,
+) -> io::Result<(Finished, TracedInputs)> {
     let step = &run.graph.steps[index];
     let started = run.clock.elapsed();
     let mut done = if step.program == Program::Internal {
@@ -78,7 +82,7 @@ fn command(
     index: usize,
     step: &Step,
     priority_ms: u64,
-) -> io::Result<(Finished, Seen)> {
+) -> io::Result<(Finished, TracedInputs)> {
     let program = locate::locate(run, index, step)?;
     for path in &step.removes {
         (run.options.remove)(path);
@@ -101,7 +105,7 @@ fn find_or_make(
     step: &Step,
     program: &Located,
     priority_ms: u64,
-) -> io::Result<(Finished, Seen)> {
+) -> io::Result<(Finished, TracedInputs)> {
     let keys = key::keys_of(run, step, program);
     if let Some(keys) = keys.as_ref().filter(|_| run.options.reads_cache)
         && let Some((mut finished, seen)) = lookup::look_up(run, index, step, keys)
@@ -139,7 +143,7 @@ fn filter_dependencies(
     run: &RunContext<'_>,
     index: usize,
     step: &Step,
-) -> io::Result<(Finished, Seen)> {
+) -> io::Result<(Finished, TracedInputs)> {
     let rule = run
         .options
         .rule
@@ -163,5 +167,8 @@ fn filter_dependencies(
         fs::write(run.artifacts.path(id), &rule)?;
         run.artifacts.written(id);
     }
-    Ok((Finished::new(index, StepOutcome::Ran), Seen::default()))
+    Ok((
+        Finished::new(index, StepOutcome::Ran),
+        TracedInputs::default(),
+    ))
 }

@@ -9,11 +9,11 @@ use std::time::SystemTime;
 use warpcc_cache::{ExpectedFile, Fact, InputManifest, InputManifestBuilder, guards};
 use warpcc_watch::PathText;
 
-use crate::conditions::{self, Asked};
+use crate::conditions::{self, EnvironmentQueries};
 
 /// Everything that one or several steps saw.
 #[derive(Debug, Clone, Default)]
-pub struct Seen {
+pub struct TracedInputs {
     /// Files that were read, run or loaded, with the state of each at that time.
     pub read: BTreeMap<PathText, ExpectedFile>,
     /// Paths that were looked for and did not exist.
@@ -23,7 +23,7 @@ pub struct Seen {
     /// Other facts about paths, with the answers that the run got.
     pub facts: BTreeMap<(PathText, Fact), Vec<u8>>,
     /// Requests to the environment: variables, programs, the working directory.
-    pub asked: Asked,
+    pub asked: EnvironmentQueries,
     /// Whether a compiler expanded `__DATE__`, `__TIME__` or `__TIMESTAMP__`.
     pub expanded_date: bool,
     /// Times of files that are part of results (see [`crate::mtimes`]).
@@ -46,7 +46,7 @@ pub enum PathUse {
     Look,
 }
 
-impl Seen {
+impl TracedInputs {
     fn fact(&mut self, path: &Path, fact: Fact, text: Option<PathBuf>) {
         let Some(text) = text else { return };
         let text = text.into_os_string().into_encoded_bytes();
@@ -76,7 +76,7 @@ impl Seen {
     }
 
     /// The dependencies of a result from the cache: what the run that made it saw.
-    pub fn of_hit(manifest: &InputManifest, asked: Asked, times: Vec<u8>) -> Self {
+    pub fn of_hit(manifest: &InputManifest, asked: EnvironmentQueries, times: Vec<u8>) -> Self {
         let mut seen = Self {
             asked,
             times,

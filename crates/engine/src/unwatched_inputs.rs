@@ -10,10 +10,10 @@ use warpcc_plan::{FileKind, Program, Step};
 use crate::context::RunContext;
 use crate::located::Located;
 use crate::search_path;
-use crate::traced_inputs::Seen;
+use crate::traced_inputs::TracedInputs;
 
 /// Adds the step's program. warpcc looks for it in `PATH`, as nvcc's shell would.
-pub fn add_program(run: &RunContext<'_>, step: &Step, program: &Located, seen: &mut Seen) {
+pub fn add_program(run: &RunContext<'_>, step: &Step, program: &Located, seen: &mut TracedInputs) {
     if guards::is_off("programs-of-steps") {
         return;
     }
@@ -39,14 +39,14 @@ pub fn add_program(run: &RunContext<'_>, step: &Step, program: &Located, seen: &
 
 /// Adds the searches that a step which hit would have made in the current `PATH`. The run that made its result may have had
 /// another `PATH`.
-pub fn add_searches(run: &RunContext<'_>, seen: &mut Seen) {
+pub fn add_searches(run: &RunContext<'_>, seen: &mut TracedInputs) {
     for name in seen.asked.programs.clone() {
         add_search(run, &name, seen);
     }
 }
 
 /// Adds the files that do not exist in the earlier folders of `PATH`: if one appears, it is the program that would run.
-fn add_search(run: &RunContext<'_>, name: &OsStr, seen: &mut Seen) {
+fn add_search(run: &RunContext<'_>, name: &OsStr, seen: &mut TracedInputs) {
     if guards::is_off("earlier-programs") {
         return;
     }
@@ -60,7 +60,7 @@ fn add_search(run: &RunContext<'_>, name: &OsStr, seen: &mut Seen) {
 
 /// Adds the user's files that a step which hit would have read. The step's key has their contents; the call's record also needs
 /// their names.
-pub fn add_source_files(run: &RunContext<'_>, step: &Step, seen: &mut Seen) {
+pub fn add_source_files(run: &RunContext<'_>, step: &Step, seen: &mut TracedInputs) {
     let any = ExpectedFile::default();
     for &id in &step.reads {
         let file = run.graph.file(id);

@@ -22,7 +22,7 @@ use crate::relocate;
 use crate::room;
 use crate::scene::Scene;
 use crate::slot_wait::SlotWait;
-use crate::traced_inputs::Seen;
+use crate::traced_inputs::TracedInputs;
 
 /// Runs the step's command and returns its result with the observations. The user reads its messages.
 ///
@@ -35,7 +35,7 @@ pub fn run_tool(
     program: &Located,
     spliced: Option<&(FileId, PathBuf)>,
     wait: &mut SlotWait,
-) -> io::Result<(Ended, Seen)> {
+) -> io::Result<(Ended, TracedInputs)> {
     let (ended, mut seen) = run_watched(run, index, step, program, spliced, wait)?;
     note_private_names(run, &ended, &mut seen);
     let messages = [&ended.stdout, &ended.stderr];
@@ -48,7 +48,7 @@ pub fn run_tool(
 }
 
 /// Notes whether the user would read the name of a file that nvcc has elsewhere.
-fn note_private_names(run: &RunContext<'_>, ended: &Ended, seen: &mut Seen) {
+fn note_private_names(run: &RunContext<'_>, ended: &Ended, seen: &mut TracedInputs) {
     let messages = [&ended.stdout, &ended.stderr];
     let is_shown = |text: &&Vec<u8>| own_name::is_shown(text, run.options.scratch);
     if messages.iter().any(is_shown) {
@@ -66,7 +66,7 @@ pub fn ask(
     step: &Step,
     compiler: &Located,
     question: &str,
-) -> io::Result<(Ended, Seen)> {
+) -> io::Result<(Ended, TracedInputs)> {
     let command = Command {
         program: compiler,
         args: &[OsString::from(question)],
@@ -89,7 +89,7 @@ pub fn run_watched(
     program: &Located,
     spliced: Option<&(FileId, PathBuf)>,
     wait: &mut SlotWait,
-) -> io::Result<(Ended, Seen)> {
+) -> io::Result<(Ended, TracedInputs)> {
     let args: Vec<OsString> = step
         .args
         .iter()
@@ -136,7 +136,7 @@ fn watch(
     step: &Step,
     command: &Command<'_>,
     claim: Option<&Claim>,
-) -> io::Result<(Ended, Seen)> {
+) -> io::Result<(Ended, TracedInputs)> {
     let Command {
         program,
         directory,
@@ -170,7 +170,7 @@ fn watch(
         }
         seen
     } else {
-        Seen::unwatched("the watch library cannot be used here")
+        TracedInputs::unwatched("the watch library cannot be used here")
     };
     if let Some(why) = &seen.hindered {
         return Err(io::Error::other(why.clone()));
@@ -204,17 +204,17 @@ fn read_log(
     (index, step): (usize, &Step),
     program: &Path,
     began: SystemTime,
-) -> Seen {
+) -> TracedInputs {
     let Ok(bytes) = fs::read(log) else {
-        return Seen::unwatched("a process could not be watched");
+        return TracedInputs::unwatched("a process could not be watched");
     };
     let _ = fs::remove_file(log);
     let known = |executable: &Path| conditions::asks_by_name(executable, false);
     let Ok(mut observed) = warpcc_watch::read_log(&bytes, program, &known) else {
-        return Seen::unwatched("a watch log is incomplete");
+        return TracedInputs::unwatched("a watch log is incomplete");
     };
     if observed.processes.is_empty() {
-        return Seen::unwatched("a process could not be watched");
+        return TracedInputs::unwatched("a process could not be watched");
     }
     name_what_walkers_look_for(run, &mut observed);
     let files = step.reads.iter().chain(&step.writes);
@@ -256,7 +256,7 @@ fn read_log(
     run.side_files.note(index, &observed, &scene);
     run.shared_files.note(index, &observed, &scene);
     let misplaced = Misplaced::find(run, step, &observed);
-    let mut seen = Seen::from_log(observed, &scene);
+    let mut seen = TracedInputs::from_log(observed, &scene);
     misplaced.note(&mut seen);
     seen
 }

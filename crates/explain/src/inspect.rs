@@ -23,7 +23,7 @@ use warpcc_plan::{Arg, FileId, Part, Step, TaskGraph, Tool};
 use crate::block::{Block, NamedValue};
 
 use facts::{count, lines_of};
-pub use known::{Known, UserSource};
+pub use known::{EarlierFiles, UserSource};
 
 /// A file in words and pieces.
 pub struct Inspection {
@@ -39,7 +39,7 @@ pub fn inspect(
     step: usize,
     file: FileId,
     bytes: &[u8],
-    known: &mut Known,
+    known: &mut EarlierFiles,
 ) -> Inspection {
     let command = &graph.steps[step];
     let flag = flag_of(command, file);
@@ -172,12 +172,12 @@ mod tests {
 
     #[test]
     fn no_text_is_too_strange() {
-        let known = Known {
+        let known = EarlierFiles {
             sources: vec![UserSource {
                 path: "a".into(),
                 lines: vec!["k<<<".into()],
             }],
-            ..Known::default()
+            ..EarlierFiles::default()
         };
         for text in [
             "",

@@ -8,7 +8,7 @@ use crate::explanation::{
     CommandOutcome, Explanation, FORMAT, FileExplanation, FileState, ReadFile, Role,
     StepExplanation, TreeRow,
 };
-use crate::inspect::{self, Known, UserSource};
+use crate::inspect::{self, EarlierFiles, UserSource};
 use crate::{options, tool_docs};
 
 /// The call to explain.
@@ -37,7 +37,7 @@ pub struct StepRun {
 #[derive(Debug, Default)]
 pub struct Recorder {
     explanation: Explanation,
-    known: Known,
+    known: EarlierFiles,
     /// By file: the step that wrote it last, and how large it is.
     written: BTreeMap<u32, (usize, Option<u64>)>,
 }

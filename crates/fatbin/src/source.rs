@@ -265,16 +265,16 @@ fn collect_inputs(
         Err(why) => return errors.push(fail(why)),
     };
     match found {
-        Seen::Nothing => {}
-        Seen::File => inputs.push(input),
-        Seen::Members(members, wheel) => inputs.extend(members.into_iter().map(|member| {
+        PathContents::Nothing => {}
+        PathContents::File => inputs.push(input),
+        PathContents::Members(members, wheel) => inputs.extend(members.into_iter().map(|member| {
             let wheel = Some(wheel.clone());
             BinaryInput {
                 wheel,
                 ..BinaryInput::member(path, member)
             }
         })),
-        Seen::Folder(entries) => {
+        PathContents::Folder(entries) => {
             for entry in entries {
                 collect_inputs(&entry, depth + 1, inputs, errors);
             }
@@ -282,14 +282,14 @@ fn collect_inputs(
     }
 }
 
-enum Seen {
+enum PathContents {
     Nothing,
     File,
     Members(Vec<String>, Wheel),
     Folder(Vec<PathBuf>),
 }
 
-fn look_into(path: &Path, depth: usize) -> Result<Seen, OpenFailure> {
+fn look_into(path: &Path, depth: usize) -> Result<PathContents, OpenFailure> {
     let metadata = match depth {
         0 => path.metadata()?,
         // A library's second and third name are links to it; it is listed once.
@@ -300,22 +300,22 @@ fn look_into(path: &Path, depth: usize) -> Result<Seen, OpenFailure> {
             return Err(OpenFailure::NotRegular);
         }
         let entries: io::Result<Vec<_>> = path.read_dir()?.map(|e| Ok(e?.path())).collect();
-        return Ok(Seen::Folder(entries?));
+        return Ok(PathContents::Folder(entries?));
     }
     if !metadata.is_file() {
         return match depth {
             0 => Err(OpenFailure::NotRegular),
-            _ => Ok(Seen::Nothing),
+            _ => Ok(PathContents::Nothing),
         };
     }
     let mut file = File::open(path)?;
     match Format::detect(&head(&mut file)?) {
         Some(Format::Wheel) => {
             let mut wheel = wheel(&file)?;
-            Ok(Seen::Members(members(&mut wheel)?, wheel))
+            Ok(PathContents::Members(members(&mut wheel)?, wheel))
         }
-        Some(_) => Ok(Seen::File),
-        None if depth > 0 => Ok(Seen::Nothing),
+        Some(_) => Ok(PathContents::File),
+        None if depth > 0 => Ok(PathContents::Nothing),
         None if metadata.len() == 0 => Err(OpenFailure::Empty),
         None => Err(OpenFailure::Unknown),
     }

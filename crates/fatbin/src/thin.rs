@@ -136,7 +136,7 @@ pub fn thin_bytes(
         file,
         may_grow: format == Format::Fatbin,
     };
-    let made: Vec<Made> = containers
+    let made: Vec<RewrittenContainer> = containers
         .into_par_iter()
         .map(|container| work.rewrite(container))
         .collect::<Result<_, _>>()?;
@@ -196,7 +196,7 @@ struct Work<'w> {
 }
 
 /// A container that was rewritten.
-struct Made {
+struct RewrittenContainer {
     rewritten: Rewritten,
     /// Images that are kept.
     images: usize,
@@ -208,7 +208,7 @@ struct Made {
 }
 
 impl Work<'_> {
-    fn rewrite(&self, container: &Container<'_>) -> Result<Made, Refusal> {
+    fn rewrite(&self, container: &Container<'_>) -> Result<RewrittenContainer, Refusal> {
         let units = units(container);
         let wants = self.keep.wants(&container.images);
         let is_wanted = |number: &usize| wants.get(*number).copied().unwrap_or(false);
@@ -221,7 +221,7 @@ impl Work<'_> {
             kept.extend(units.iter().min_by_key(|unit| unit.outer.cost()));
             left_whole = !kept.is_empty() && !is_empty(container, self.limits);
         }
-        let mut made = Made {
+        let mut made = RewrittenContainer {
             rewritten: Rewritten {
                 section: container.section,
                 offset: container.offset,

@@ -28,9 +28,9 @@ pub struct AssembleJob<'f> {
     pub used: CompileCause,
 }
 
-/// The result of `ptxas`.
+/// The size and the cost of machine code that `ptxas` made.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct Made {
+pub struct AssemblyCost {
     /// The machine code, in bytes.
     pub cubin_bytes: u64,
     /// Seconds of processors.
@@ -41,7 +41,7 @@ pub struct Made {
 #[derive(Debug, Clone, PartialEq)]
 pub enum Assembled {
     /// It can be assembled.
-    Made(Made),
+    Made(AssemblyCost),
     /// `ptxas` refuses it; its words.
     Refused(String),
     /// It took too long, crashed, or could not be run, so nothing is known about the PTX.
@@ -175,7 +175,7 @@ fn one(
     let said = ended.said.replace(&text, "PTX");
     Ok(match (ended.status, size) {
         (None, _) => Assembled::Unknown(format!("ptxas was stopped after {} s", longest.as_secs())),
-        (Some(status), Ok(cubin_bytes)) if status.success() => Assembled::Made(Made {
+        (Some(status), Ok(cubin_bytes)) if status.success() => Assembled::Made(AssemblyCost {
             cubin_bytes,
             seconds: ended.seconds,
         }),

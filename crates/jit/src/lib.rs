@@ -19,7 +19,7 @@ mod remark;
 mod settings;
 mod typo;
 
-pub use assemble::{AssembleJob, Assembled, Made, assemble};
+pub use assemble::{AssembleJob, Assembled, AssemblyCost, assemble};
 pub use attribute::{Complaint, complaints};
 pub use clear::{Cleared, Refused, clear};
 pub use compute_cache::{Contents, Folder, contents, remarks as folder_remarks};
@@ -27,7 +27,7 @@ pub use demand::{CompileCause, PtxText, every_text, what_is_compiled};
 pub use driver::{DriverError, LoadOptions, Loader};
 pub use estimate::{Cost, estimate};
 pub use file_system::FileSystem;
-pub use loading::{GpuWithDriver, Item, LoadResult, Loaded, Loading, Said};
+pub use loading::{GpuWithDriver, Item, LoadMessage, LoadResult, Loaded, Loading};
 pub use ptxas::{AskError, Ptxas};
 pub use remark::{Remark, Weight};
 pub use settings::{JitSettings, MaxSize, Where, remarks as setting_remarks};

@@ -64,7 +64,7 @@ pub struct GpuWithDriver {
 /// A line of a loading process, as JSON.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Said {
+pub enum LoadMessage {
     /// The first line: the driver's CUDA version, the compute capability times ten, the name.
     Gpu(u16, u16, u32, String),
     /// Or why there will be no other.
@@ -191,12 +191,12 @@ struct Process {
 impl Process {
     fn first(&mut self, longest: Duration) -> Result<GpuWithDriver, String> {
         match self.line(longest)? {
-            Said::Gpu(major, minor, number, name) => Ok(GpuWithDriver {
+            LoadMessage::Gpu(major, minor, number, name) => Ok(GpuWithDriver {
                 driver: DriverVersion { major, minor },
                 number,
                 name,
             }),
-            Said::Nothing(why) => Err(why),
+            LoadMessage::Nothing(why) => Err(why),
             other => Err(format!("a loading process began with {other:?}")),
         }
     }
@@ -204,20 +204,22 @@ impl Process {
     fn outcome(&mut self, item: Item, longest: Duration) -> LoadResult {
         let mine = item.to_string();
         match self.line(longest) {
-            Ok(Said::Loaded(name, micros)) if name == mine => {
+            Ok(LoadMessage::Loaded(name, micros)) if name == mine => {
                 LoadResult::In(Duration::from_micros(micros))
             }
-            Ok(Said::Refused(name, number, error, log)) if name == mine => LoadResult::Refused {
-                number,
-                name: error,
-                log,
-            },
-            Ok(Said::Nothing(why)) | Err(why) => LoadResult::Lost(why),
+            Ok(LoadMessage::Refused(name, number, error, log)) if name == mine => {
+                LoadResult::Refused {
+                    number,
+                    name: error,
+                    log,
+                }
+            }
+            Ok(LoadMessage::Nothing(why)) | Err(why) => LoadResult::Lost(why),
             Ok(other) => LoadResult::Lost(format!("the loading process said {other:?}")),
         }
     }
 
-    fn line(&mut self, longest: Duration) -> Result<Said, String> {
+    fn line(&mut self, longest: Duration) -> Result<LoadMessage, String> {
         match self.lines.recv_timeout(longest) {
             Ok(line) => serde_json::from_str(&line)
                 .map_err(|_| format!("the loading process said {:?}", line.trim())),

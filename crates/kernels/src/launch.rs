@@ -12,7 +12,7 @@ use cudarc::driver::{CudaStream, DriverError as CudaError, result, sys};
 
 use crate::HEADER;
 use crate::plan::{Argument, Plan, Which};
-use crate::workspace::{Taken, Workspace};
+use crate::workspace::{StreamMemory, Workspace};
 use warpcc_rtc::{
     CallLimits, CompileRequest, Device, Error, Function, KernelCache, RealArch, Target, Text,
 };
@@ -143,7 +143,7 @@ impl Launcher {
                     .map_err(refused("memory for partial results"))?,
             ),
         };
-        let shared = workspace.as_mut().map_or(0, Taken::address);
+        let shared = workspace.as_mut().map_or(0, StreamMemory::address);
         for (launch, function) in plan.launches.iter().zip(&functions) {
             let arguments = launch.arguments.iter();
             let mut addresses: Vec<u64> = arguments

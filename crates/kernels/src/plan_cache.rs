@@ -184,14 +184,14 @@ pub(crate) fn result_type(
 }
 
 /// A plan, and where its arrays' elements lie.
-struct Known {
+struct CachedPlan {
     plan: Plan,
     /// The range of the output, then those of the inputs, in bytes from the address: the first byte, and the end.
     /// `None` for an array without elements.
     reaches: Vec<Option<(i128, i128)>>,
 }
 
-impl Known {
+impl CachedPlan {
     /// The entry of a new plan. `None` for a plan that is long, or that has nothing to do: then no address is checked.
     fn from_plan(plan: &Plan, output: &Tensor, inputs: &[(&str, &Tensor)]) -> Option<Arc<Self>> {
         let is_short = |source: &str| source.len() <= LONGEST;
@@ -275,7 +275,7 @@ pub(crate) fn plan(
     make: impl FnOnce() -> Result<Plan, PlanError>,
 ) -> Result<Plan, PlanError> {
     type Key = (BoundExpr<TensorKey>, TensorKey, WriteMode);
-    static KNOWN: Memo<Key, Arc<Known>> = Memo::new();
+    static KNOWN: Memo<Key, Arc<CachedPlan>> = Memo::new();
     let inputs: Vec<(&str, &Tensor)> = values
         .iter()
         .filter_map(|(name, value)| match value {
@@ -292,7 +292,7 @@ pub(crate) fn plan(
         |(bound, form, theirs): &Key| bound.is(expr, values) && form.is(output) && *theirs == mode;
     let Some(known) = KNOWN.get(hash, is) else {
         let made = make()?;
-        if let Some(known) = Known::from_plan(&made, output, &inputs) {
+        if let Some(known) = CachedPlan::from_plan(&made, output, &inputs) {
             KNOWN.put(
                 hash,
                 (
@@ -339,7 +339,7 @@ pub(crate) fn reduction(
         TensorKey,
         WriteMode,
     );
-    static KNOWN: Memo<Key, Arc<Known>> = Memo::new();
+    static KNOWN: Memo<Key, Arc<CachedPlan>> = Memo::new();
     let inputs = [("x", input)];
     let hash = hashed(|mut hasher| {
         (of, axes, mode).hash(&mut hasher);
@@ -355,7 +355,7 @@ pub(crate) fn reduction(
     };
     let Some(known) = KNOWN.get(hash, is) else {
         let made = make()?;
-        if let Some(known) = Known::from_plan(&made, output, &inputs) {
+        if let Some(known) = CachedPlan::from_plan(&made, output, &inputs) {
             let axes = axes.map(<[i64]>::to_vec);
             KNOWN.put(
                 hash,

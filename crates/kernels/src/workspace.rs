@@ -59,7 +59,7 @@ impl Drop for Pool {
 }
 
 /// Memory that is freed in its stream's order when this is dropped.
-pub(crate) enum Taken {
+pub(crate) enum StreamMemory {
     Pooled {
         address: u64,
         stream: Arc<CudaStream>,
@@ -73,27 +73,27 @@ impl Workspace {
         &self,
         stream: &Arc<CudaStream>,
         bytes: usize,
-    ) -> Result<Taken, DriverError> {
+    ) -> Result<StreamMemory, DriverError> {
         let pool = self
             .pool
             .get_or_init(|| Pool::new(stream.context().ordinal()).ok());
         let Some(pool) = pool else {
             let slice = unsafe { stream.alloc::<u8>(bytes) }?;
-            return Ok(Taken::Other(slice, stream.clone()));
+            return Ok(StreamMemory::Other(slice, stream.clone()));
         };
         let mut address = 0;
         unsafe {
             sys::cuMemAllocFromPoolAsync(&raw mut address, bytes, pool.0, stream.cu_stream())
         }
         .result()?;
-        Ok(Taken::Pooled {
+        Ok(StreamMemory::Pooled {
             address,
             stream: stream.clone(),
         })
     }
 }
 
-impl Taken {
+impl StreamMemory {
     pub(crate) fn address(&mut self) -> u64 {
         match self {
             Self::Pooled { address, .. } => *address,
@@ -102,7 +102,7 @@ impl Taken {
     }
 }
 
-impl Drop for Taken {
+impl Drop for StreamMemory {
     fn drop(&mut self) {
         if let Self::Pooled { address, stream } = self {
             // An error would be that of earlier work, and the caller gets it there.

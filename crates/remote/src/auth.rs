@@ -43,7 +43,7 @@ pub enum CredentialError {
 type Headers = Vec<(MetadataKey<Ascii>, MetadataValue<Ascii>)>;
 
 #[derive(Default)]
-struct Known {
+struct CachedHeaders {
     headers: Option<Arc<Headers>>,
     until: Option<SystemTime>,
     secrets: Vec<Secret>,
@@ -54,7 +54,7 @@ pub struct Credentials {
     auth: Auth,
     /// The URI that the credential helper is asked about.
     uri: String,
-    known: Mutex<Known>,
+    known: Mutex<CachedHeaders>,
 }
 
 impl fmt::Debug for Credentials {
@@ -91,7 +91,7 @@ impl Credentials {
         Ok(())
     }
 
-    async fn fetch(&self, known: &mut Known) -> Result<Arc<Headers>, CredentialError> {
+    async fn fetch(&self, known: &mut CachedHeaders) -> Result<Arc<Headers>, CredentialError> {
         let mut texts = Vec::new();
         let mut until = None;
         if let Some(token) = &self.auth.token {

@@ -9,7 +9,7 @@ use std::sync::{Arc, OnceLock};
 
 use tokio::runtime::Runtime;
 use tokio::sync::Mutex;
-use warpcc_cache::{DiskStore, Key, Level, Upstream, Wanted};
+use warpcc_cache::{DiskStore, FetchRequest, Key, Level, Upstream};
 
 use crate::backend::Backend;
 use crate::backend_kind::AnyBackend;
@@ -155,7 +155,7 @@ impl<'a> CacheLayers<'a> {
         &self,
         server: &Server,
         store: &DiskStore,
-        wanted: Wanted<'_>,
+        wanted: FetchRequest<'_>,
         turn: &Mutex<()>,
     ) -> Option<Fetched> {
         if self.is_paused(server) {
@@ -209,7 +209,12 @@ impl<'a> CacheLayers<'a> {
     }
 
     /// Near to far, until one has it.
-    async fn ask_layers(&self, store: &DiskStore, wanted: Wanted<'_>, turn: &Mutex<()>) -> bool {
+    async fn ask_layers(
+        &self,
+        store: &DiskStore,
+        wanted: FetchRequest<'_>,
+        turn: &Mutex<()>,
+    ) -> bool {
         for (place, server) in self.servers.iter().enumerate() {
             if let Some(Fetched::Stored(_)) = self.ask(server, store, wanted, turn).await {
                 // The nearer ones are to have it too.
@@ -268,7 +273,7 @@ pub(crate) fn count_ignored(store: &DiskStore, backend: &impl Backend) {
 }
 
 impl Upstream for CacheLayers<'_> {
-    fn fetch(&self, store: &DiskStore, wanted: &[Wanted<'_>]) -> bool {
+    fn fetch(&self, store: &DiskStore, wanted: &[FetchRequest<'_>]) -> bool {
         // Fetched results go into the store. If no server is to be asked, no runtime is started.
         if store.options().readonly || self.servers.iter().all(|server| self.is_paused(server)) {
             return false;

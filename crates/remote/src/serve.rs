@@ -10,14 +10,14 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use warpcc_cache::{Outcome, Upstream, Wanted, WorkDir};
+use warpcc_cache::{FetchRequest, Outcome, Upstream, WorkDir};
 use warpcc_remote::execute::TransferStats;
 use warpcc_remote::grpc::{Address, Deadlines, NotAnAddress};
 use warpcc_remote::upload::{UploadMode, UploadReport};
 use warpcc_remote::{CacheLayers, Cluster, Grpc, Layer, RemoteError, keys, ping, upload};
 use warpcc_remote_client::protocol::{
-    BEAT, DoneSent, LONGEST_IDENTITY, Opening, Question, Reply, ReplyBody, TimeBudgetSent,
-    WantedSent, identity,
+    BEAT, DoneSent, FetchRequestSent, LONGEST_IDENTITY, Opening, Question, Reply, ReplyBody,
+    TimeBudgetSent, identity,
 };
 use warpcc_remote_client::sent::{CommandSent, StoreSent};
 use warpcc_remote_client::{read_frame, write_frame};
@@ -177,7 +177,7 @@ impl RemoteProgram {
         }))
     }
 
-    fn fetch(self: &Arc<Self>, id: u64, wanted: &[WantedSent]) -> ReplyBody {
+    fn fetch(self: &Arc<Self>, id: u64, wanted: &[FetchRequestSent]) -> ReplyBody {
         let nothing = ReplyBody::Fetched {
             brought: false,
             noted: false,
@@ -219,7 +219,7 @@ impl RemoteProgram {
             .iter()
             .zip(&vets)
             .zip(&places)
-            .map(|((one, vet), (directory, path_map))| Wanted {
+            .map(|((one, vet), (directory, path_map))| FetchRequest {
                 level: one.level,
                 key: &one.key,
                 at: WorkDir {

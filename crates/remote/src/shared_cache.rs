@@ -7,7 +7,7 @@ use std::ffi::OsString;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
-use warpcc_cache::{DiskStore, Key, Level, Upstream, Wanted};
+use warpcc_cache::{DiskStore, FetchRequest, Key, Level, Upstream};
 
 use crate::settings::Access;
 use crate::upload::{self, UploadMode, UploadReport};
@@ -183,7 +183,7 @@ impl Inner {
 }
 
 impl Upstream for SharedCache {
-    fn fetch(&self, store: &DiskStore, wanted: &[Wanted<'_>]) -> bool {
+    fn fetch(&self, store: &DiskStore, wanted: &[FetchRequest<'_>]) -> bool {
         // In a forked child the thread that waits for the network is the parent's.
         std::process::id() == self.0.process && self.0.shared.fetch(store, wanted)
     }

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use tokio::sync::Mutex;
 use warpcc_cache::{
-    Digest, DiskStore, Key, Level, Packing, RecordError, StoreError, Variant, Wanted, foreign,
+    Digest, DiskStore, FetchRequest, Key, Level, Packing, RecordError, StoreError, Variant, foreign,
 };
 
 use crate::action_result;
@@ -53,10 +53,10 @@ pub struct Turns<'a> {
 pub async fn fetch(
     peer: Peer<'_, impl Backend>,
     store: &DiskStore,
-    wanted: Wanted<'_>,
+    wanted: FetchRequest<'_>,
     turns: Turns<'_>,
 ) -> Result<Fetched, RemoteError> {
-    let Wanted {
+    let FetchRequest {
         level,
         key,
         at,

@@ -75,7 +75,7 @@ pub enum TimeBudgetSent {
 
 /// Which result is asked for.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct WantedSent {
+pub struct FetchRequestSent {
     /// Of a call, a step or a kernel.
     pub level: Level,
     /// Under which key.
@@ -92,7 +92,7 @@ pub enum Question {
         /// The asker's.
         id: u64,
         /// All at once.
-        wanted: Vec<WantedSent>,
+        wanted: Vec<FetchRequestSent>,
     },
     /// The answer to [`ReplyBody::Vet`]: the outcome as it may be stored; nothing where it is refused.
     Vetted {

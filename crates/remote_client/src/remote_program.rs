@@ -18,11 +18,11 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use warpcc_cache::command::{Command, Done};
-use warpcc_cache::{DiskStore, Wanted};
+use warpcc_cache::{DiskStore, FetchRequest};
 
 use crate::error::RemoteError;
 use crate::ping::Answer;
-use crate::protocol::{NewKeys, Opening, Question, ReplyBody, WantedSent};
+use crate::protocol::{FetchRequestSent, NewKeys, Opening, Question, ReplyBody};
 use crate::sent::{CommandSent, StoreSent};
 use crate::transfer_stats::TransferStats;
 use crate::upload::{UploadMode, UploadReport};
@@ -93,8 +93,8 @@ impl RemoteProgram {
     ///
     /// # Errors
     /// It is gone.
-    pub fn fetch(&self, wanted: &[Wanted<'_>]) -> Result<(bool, bool), ProgramError> {
-        let sent = wanted.iter().map(|one| WantedSent {
+    pub fn fetch(&self, wanted: &[FetchRequest<'_>]) -> Result<(bool, bool), ProgramError> {
+        let sent = wanted.iter().map(|one| FetchRequestSent {
             level: one.level,
             key: *one.key,
             at: one.at.into(),

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use warpcc_cache::{DiskStore, Key, Level, Upstream, Wanted};
+use warpcc_cache::{DiskStore, FetchRequest, Key, Level, Upstream};
 
 use crate::RemoteProgram;
 use crate::circuit_breaker::{CircuitBreakers, Direction};
@@ -71,7 +71,7 @@ impl SharedCaches {
 }
 
 impl Upstream for SharedCaches {
-    fn fetch(&self, store: &DiskStore, wanted: &[Wanted<'_>]) -> bool {
+    fn fetch(&self, store: &DiskStore, wanted: &[FetchRequest<'_>]) -> bool {
         let asks = |layer: &Layer| self.breakers.pause(layer, Direction::Reading).is_none();
         // The store is where fetched results go. Without a server to ask no program is started.
         if store.options().readonly || !self.layers.iter().any(asks) {

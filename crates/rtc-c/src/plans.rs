@@ -16,7 +16,7 @@ use crate::cache::Cache;
 use crate::error::{Failure, Status};
 use crate::ffi::{enter, free, given, given_mut, list, make, text};
 use crate::request::{CallLimits, limits};
-use crate::tensors::{Held, Tensor, Value, output_of, tensor_of};
+use crate::tensors::{OwnedValue, Tensor, Value, output_of, tensor_of};
 
 /// Kernels to start one after another: checked, and ready to run any number of times.
 #[derive(Debug)]
@@ -62,7 +62,10 @@ pub unsafe extern "C" fn warpcc_rtc_plan_binary(
         // SAFETY: as the caller says.
         let (function, x, y, output) = unsafe {
             let function = text(function, "function")?;
-            let (x, y) = (Held::from_value(x, "x")?, Held::from_value(y, "y")?);
+            let (x, y) = (
+                OwnedValue::from_value(x, "x")?,
+                OwnedValue::from_value(y, "y")?,
+            );
             (function, x, y, tensor_of(output, "output")?)
         };
         let write = output_of(write)?;
@@ -104,7 +107,7 @@ pub unsafe extern "C" fn warpcc_rtc_plan_fused(
             held.push(unsafe {
                 (
                     text(value.name, "name of a value")?,
-                    Held::from_value(Some(value), "value")?,
+                    OwnedValue::from_value(Some(value), "value")?,
                 )
             });
         }

@@ -124,7 +124,7 @@ pub unsafe extern "C" fn warpcc_rtc_request_add_preamble(
     length: usize,
 ) -> Status {
     // SAFETY: as the caller says.
-    let given = unsafe { Given::new(name, text, length) };
+    let given = unsafe { Argument::new(name, text, length) };
     change(request, given, |request, text| request.preamble.push(text))
 }
 
@@ -140,7 +140,7 @@ pub unsafe extern "C" fn warpcc_rtc_request_add_header(
     length: usize,
 ) -> Status {
     // SAFETY: as the caller says.
-    let given = unsafe { Given::new(name, text, length) };
+    let given = unsafe { Argument::new(name, text, length) };
     change(request, given, |request, text| request.headers.push(text))
 }
 
@@ -155,7 +155,7 @@ pub unsafe extern "C" fn warpcc_rtc_request_add_include_folder(
 ) -> Status {
     // SAFETY: as the caller says.
     let folder = unsafe { text(folder, "folder") };
-    change(request, Given(folder), |request, folder| {
+    change(request, Argument(folder), |request, folder| {
         request.include_folders.push(folder.into());
     })
 }
@@ -171,7 +171,7 @@ pub unsafe extern "C" fn warpcc_rtc_request_add_name(
 ) -> Status {
     // SAFETY: as the caller says.
     let expression = unsafe { text(expression, "expression") };
-    change(request, Given(expression), |request, expression| {
+    change(request, Argument(expression), |request, expression| {
         request.name_expressions.push(expression.into());
     })
 }
@@ -187,7 +187,7 @@ pub unsafe extern "C" fn warpcc_rtc_request_add_option(
 ) -> Status {
     // SAFETY: as the caller says.
     let option = unsafe { text(option, "option") };
-    change(request, Given(option), |request, option| {
+    change(request, Argument(option), |request, option| {
         request.options.push(option.into());
     })
 }
@@ -203,7 +203,7 @@ pub unsafe extern "C" fn warpcc_rtc_request_file(
 ) -> Status {
     // SAFETY: as the caller says.
     let file = unsafe { text(file, "file") };
-    change(request, Given(file), |request, file| {
+    change(request, Argument(file), |request, file| {
         request.file = Some(file.into());
     })
 }
@@ -214,7 +214,7 @@ pub extern "C" fn warpcc_rtc_request_precompile_headers(
     request: Option<&CompileRequest>,
     precompile: i32,
 ) -> Status {
-    change(request, Given(Ok(precompile)), |request, precompile| {
+    change(request, Argument(Ok(precompile)), |request, precompile| {
         request.precompiled_headers = match precompile {
             0 => PrecompiledHeaders::Off,
             _ => PrecompiledHeaders::Automatic,
@@ -229,9 +229,9 @@ pub extern "C" fn warpcc_rtc_request_free(request: Option<Box<CompileRequest>>) 
 }
 
 /// An argument, or the error of reading it.
-struct Given<T>(Result<T, Failure>);
+struct Argument<T>(Result<T, Failure>);
 
-impl Given<Text> {
+impl Argument<Text> {
     /// # Safety
     /// As [`text`] and [`long_text`].
     unsafe fn new(name: *const c_char, content: *const c_char, length: usize) -> Self {
@@ -245,7 +245,7 @@ impl Given<Text> {
 
 fn change<T>(
     request: Option<&CompileRequest>,
-    what: Given<T>,
+    what: Argument<T>,
     change: impl FnOnce(&mut warpcc_rtc::CompileRequest, T),
 ) -> Status {
     enter(|| {

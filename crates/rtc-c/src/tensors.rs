@@ -138,13 +138,13 @@ pub(crate) unsafe fn tensor_of(
 }
 
 /// A value with its array next to it, which must outlive it.
-pub(crate) enum Held {
+pub(crate) enum OwnedValue {
     Tensor(RustTensor),
     Float(f64),
     Int(i64),
 }
 
-impl Held {
+impl OwnedValue {
     /// # Safety
     /// As [`tensor_of`].
     pub(crate) unsafe fn from_value(

@@ -51,9 +51,9 @@ pub struct Exchange(NonNull<Table>);
 unsafe impl Send for Exchange {}
 
 /// The known types, by address. Each is kept alive, so that no other type gets its address.
-static KNOWN: Mutex<Option<HashMap<usize, Known>>> = Mutex::new(None);
+static KNOWN: Mutex<Option<HashMap<usize, KnownType>>> = Mutex::new(None);
 
-struct Known {
+struct KnownType {
     _kind: Py<PyType>,
     exchange: Option<Exchange>,
     empty_like: Option<Py<PyAny>>,
@@ -68,7 +68,7 @@ pub fn empty_like<'py>(object: &Bound<'py, PyAny>) -> Option<Bound<'py, PyAny>> 
 }
 
 /// Looks up an object's type; the type is examined the first time.
-fn known<'py, T>(object: &Bound<'py, PyAny>, of: impl Fn(&Known) -> Option<T>) -> Option<T> {
+fn known<'py, T>(object: &Bound<'py, PyAny>, of: impl Fn(&KnownType) -> Option<T>) -> Option<T> {
     let kind = object.get_type();
     let address = kind.as_ptr() as usize;
     let held = || KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
@@ -76,7 +76,7 @@ fn known<'py, T>(object: &Bound<'py, PyAny>, of: impl Fn(&Known) -> Option<T>) -
         return of(known);
     }
     // Not under the lock: Python may run another thread meanwhile.
-    let found = Known {
+    let found = KnownType {
         exchange: Exchange::found(&kind).ok().flatten(),
         empty_like: maker(&kind).ok().flatten(),
         _kind: kind.unbind(),

@@ -15,7 +15,7 @@ use crate::interrupt;
 
 /// A kernel to compile, as Python's part of the package gives it.
 #[derive(FromPyObject)]
-struct Asked<'py> {
+struct KernelToCompile<'py> {
     #[pyo3(item)]
     source: String,
     #[pyo3(item)]
@@ -111,7 +111,11 @@ pub fn serve_compilations(py: Python<'_>) -> PyResult<()> {
         .map_err(PyRuntimeError::new_err)
 }
 
-fn request(py: Python<'_>, cache: &KernelCache, asked: &Asked<'_>) -> PyResult<CompileRequest> {
+fn request(
+    py: Python<'_>,
+    cache: &KernelCache,
+    asked: &KernelToCompile<'_>,
+) -> PyResult<CompileRequest> {
     let target = match &asked.arch {
         Some(arch) => target(py, arch)?,
         None => cache.target_for(py, None)?,

@@ -14,7 +14,7 @@ use crate::environment::Environment;
 use crate::error::{CompileFailure, Error};
 use crate::includes;
 use crate::job_texts::JobTexts;
-use crate::nvrtc::{BundledHeaders, LoadedBuild, Made, Nvrtc, NvrtcError};
+use crate::nvrtc::{BundledHeaders, CompileOutput, LoadedBuild, Nvrtc, NvrtcError};
 use crate::request::{CompileRequest, PrecompiledHeaders};
 use crate::target::Target;
 use crate::version::Version;
@@ -200,7 +200,7 @@ impl Compiler {
         &self,
         request: &CompileRequest,
         limits: &CallLimits,
-        elsewhere: impl FnOnce(&JobTexts) -> Option<Result<Made, NvrtcError>>,
+        elsewhere: impl FnOnce(&JobTexts) -> Option<Result<CompileOutput, NvrtcError>>,
     ) -> Result<Compiled, Error> {
         request.check()?;
         limits.check(&request.name)?;

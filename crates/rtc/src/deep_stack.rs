@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::call_limits::CallLimits;
-use crate::nvrtc::{Made, NvrtcError};
+use crate::nvrtc::{CompileOutput, NvrtcError};
 
 /// Templates nest deeply, and so does a compiler's stack; a thread of Rust's has 2 MiB.
 pub(crate) const STACK: usize = 64 << 20;
@@ -19,9 +19,9 @@ const GRACE: Duration = Duration::from_millis(200);
 
 /// Runs the compiler on a thread of its own. If a limit is reached and the compiler does not stop, the thread is left
 /// behind: it ends when the compiler notices, and its result is dropped.
-pub(crate) fn on_a_deep_stack<W>(work: W, limits: &CallLimits) -> Result<Made, NvrtcError>
+pub(crate) fn on_a_deep_stack<W>(work: W, limits: &CallLimits) -> Result<CompileOutput, NvrtcError>
 where
-    W: FnOnce() -> Result<Made, NvrtcError> + Send + 'static,
+    W: FnOnce() -> Result<CompileOutput, NvrtcError> + Send + 'static,
 {
     let cell = Arc::new(Mutex::new(Some(work)));
     let take = |cell: &Mutex<Option<W>>| cell.lock().unwrap_or_else(PoisonError::into_inner).take();

@@ -6,7 +6,7 @@ use crate::compiler::Compiled;
 use crate::target::Target;
 
 /// An image and what belongs to it, as it is kept.
-pub(crate) struct Kept {
+pub(crate) struct PackedImage {
     pub image: Arc<[u8]>,
     /// Target, names and log: [`Details`].
     pub details: Vec<u8>,
@@ -16,14 +16,14 @@ pub(crate) struct Kept {
 pub(crate) type Details = (u32, String, Vec<(String, String)>, String);
 pub(crate) const DETAILS: u32 = 1;
 
-pub(crate) fn closed(compiled: &Compiled) -> Kept {
+pub(crate) fn closed(compiled: &Compiled) -> PackedImage {
     let details: Details = (
         DETAILS,
         compiled.target.to_string(),
         compiled.lowered.clone(),
         compiled.log.clone(),
     );
-    Kept {
+    PackedImage {
         image: compiled.image.clone(),
         // Numbers and texts can always be written.
         details: postcard::to_allocvec(&details).unwrap_or_default(),
@@ -31,7 +31,7 @@ pub(crate) fn closed(compiled: &Compiled) -> Kept {
 }
 
 /// Decodes a stored entry; `None` if it is not valid.
-pub(crate) fn opened(kept: &Kept) -> Option<Compiled> {
+pub(crate) fn opened(kept: &PackedImage) -> Option<Compiled> {
     let read = postcard::take_from_bytes::<Details>(&kept.details);
     let Ok(((DETAILS, target, lowered, log), [])) = read else {
         return None;
@@ -50,7 +50,7 @@ pub(crate) fn opened(kept: &Kept) -> Option<Compiled> {
 
 /// Reads what another process or machine kept. For fuzzing: whatever the bytes, it answers.
 pub fn read_entry(image: &[u8], details: &[u8]) -> Option<Compiled> {
-    opened(&Kept {
+    opened(&PackedImage {
         image: image.into(),
         details: details.to_vec(),
     })

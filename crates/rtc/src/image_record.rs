@@ -8,7 +8,7 @@ use warpcc_cache::{
     foreign,
 };
 
-use crate::entry::{DETAILS, Details, Kept};
+use crate::entry::{DETAILS, Details, PackedImage};
 
 /// The role of the one output of a record.
 const IMAGE: &str = "image";
@@ -17,7 +17,7 @@ const IMAGE: &str = "image";
 pub(crate) fn put(
     store: &DiskStore,
     key: &Key,
-    kept: &Kept,
+    kept: &PackedImage,
     took: Duration,
 ) -> Result<(), StoreError> {
     let output = ProducedFile {
@@ -35,7 +35,7 @@ pub(crate) fn put(
 }
 
 /// The entry of a folder under `key`. The error says, for the user, why the folder cannot be read.
-pub(crate) fn stored(store: &DiskStore, key: &Key) -> Result<Option<Kept>, String> {
+pub(crate) fn stored(store: &DiskStore, key: &Key) -> Result<Option<PackedImage>, String> {
     let outcome = match store.look_up(Level::Kernels, key, Path::new("/")) {
         Lookup::Hit(outcome, _) => outcome,
         Lookup::Miss(warpcc_cache::LookupMiss::Unreadable(error)) => {
@@ -49,7 +49,7 @@ pub(crate) fn stored(store: &DiskStore, key: &Key) -> Result<Option<Kept>, Strin
     let image = store
         .get_bytes(&output.digest)
         .map_err(|error| with_source(&error))?;
-    Ok(image.map(|image| Kept {
+    Ok(image.map(|image| PackedImage {
         image: image.into(),
         details: outcome.extra,
     }))

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use xxhash_rust::xxh3::Xxh3;
 
-use crate::asked::whole;
 use crate::compiler::Compiled;
 use crate::device::Function;
+use crate::memory_key::whole;
 use crate::request::is_same;
 
 /// A kernel's texts, read and hashed once, for repeated requests.

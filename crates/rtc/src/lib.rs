@@ -9,7 +9,6 @@
 //! Nothing of NVIDIA's is linked. Libraries are found when they are first needed; one that is missing is an
 //! [`Error`] that lists what was tried.
 
-mod asked;
 mod c_text;
 mod cache;
 mod call_limits;
@@ -38,6 +37,7 @@ mod linker;
 mod load;
 mod lock;
 mod memory;
+mod memory_key;
 mod nvfatbin;
 mod nvjitlink;
 mod nvrtc;

@@ -30,7 +30,7 @@ const MAJORS: [u32; 2] = [13, 12];
 
 /// One of NVIDIA's libraries.
 #[derive(Debug)]
-pub(crate) struct Wanted {
+pub(crate) struct LibraryNames {
     /// Its name in messages.
     pub name: &'static str,
     /// `libnvrtc.so`, to which a major version is added.
@@ -55,7 +55,7 @@ struct Opened {
 /// # Errors
 /// No library loads, or `load` refuses it; the error has everything that was tried.
 pub(crate) fn find<L>(
-    wanted: &Wanted,
+    wanted: &LibraryNames,
     explicit: Option<&Path>,
     beside: Option<&Path>,
     environment: &Environment,
@@ -66,7 +66,7 @@ pub(crate) fn find<L>(
 }
 
 fn open(
-    wanted: &Wanted,
+    wanted: &LibraryNames,
     explicit: Option<&Path>,
     beside: Option<&Path>,
     environment: &Environment,
@@ -143,7 +143,7 @@ pub(crate) fn load_ahead(path: &Path) -> bool {
 /// There is no driver, or it is older than 12.0; the error has what was tried.
 pub fn driver_version() -> Result<Version, LibraryError> {
     type GetVersion = unsafe extern "C" fn(*mut c_int) -> c_int;
-    let wanted = Wanted {
+    let wanted = LibraryNames {
         name: "the CUDA driver (libcuda.so.1)",
         file: "libcuda.so",
         variable: "",
@@ -174,7 +174,7 @@ pub fn driver_version() -> Result<Version, LibraryError> {
 }
 
 /// An error about a library that was found.
-fn failure(wanted: &Wanted, problem: &str, tried: Vec<String>) -> LibraryError {
+fn failure(wanted: &LibraryNames, problem: &str, tried: Vec<String>) -> LibraryError {
     LibraryError {
         library: wanted.name,
         problem: problem.to_owned(),
@@ -208,7 +208,7 @@ fn keep(library: Library) -> &'static Library {
     Box::leak(Box::new(library))
 }
 
-fn sonames(wanted: &Wanted) -> Vec<String> {
+fn sonames(wanted: &LibraryNames) -> Vec<String> {
     MAJORS
         .iter()
         .map(|major| format!("{}.{major}", wanted.file))
@@ -216,13 +216,13 @@ fn sonames(wanted: &Wanted) -> Vec<String> {
 }
 
 /// The libraries in a folder, the newest first.
-fn files_in(folder: &Path, wanted: &Wanted) -> Vec<PathBuf> {
+fn files_in(folder: &Path, wanted: &LibraryNames) -> Vec<PathBuf> {
     let named = sonames(wanted).into_iter().chain([wanted.file.to_owned()]);
     let paths = named.map(|name| folder.join(name));
     paths.filter(|path| path.is_file()).collect()
 }
 
-fn folders(wanted: &Wanted, environment: &Environment) -> Vec<PathBuf> {
+fn folders(wanted: &LibraryNames, environment: &Environment) -> Vec<PathBuf> {
     let mut folders = Vec::new();
     for packages in site_packages(environment) {
         folders.extend(

@@ -11,8 +11,8 @@ use std::sync::{Arc, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use warpcc_cache::{InputManifest, Key};
 
-use crate::asked::Asked;
 use crate::compiler::Compiled;
+use crate::memory_key::MemoryKey;
 
 /// Images by request `K`, which is compared as a whole: hashes only find it quickly.
 #[derive(Debug)]
@@ -31,7 +31,7 @@ pub(crate) struct Remembered {
     pub manifest: InputManifest,
     /// The working directory; empty if it does not matter for the image.
     pub directory: PathBuf,
-    /// The [`Asked::thorough`] hash of its request.
+    /// The [`MemoryKey::thorough`] hash of its request.
     thorough: u64,
     used: AtomicU64,
 }
@@ -58,7 +58,7 @@ impl Remembered {
     }
 }
 
-impl<K: Asked> Memory<K> {
+impl<K: MemoryKey> Memory<K> {
     /// Memory for `most` bytes of images.
     pub(crate) fn new(most: u64) -> Self {
         Self {
@@ -144,7 +144,7 @@ impl<K: Asked> Memory<K> {
 }
 
 /// The position of the requested entry among those with the same samples.
-fn position<K: Asked>(alike: &[(K, Remembered)], asked: &K) -> Option<usize> {
+fn position<K: MemoryKey>(alike: &[(K, Remembered)], asked: &K) -> Option<usize> {
     if let Some(at) = alike.iter().position(|(known, _)| known.is_one(asked)) {
         return Some(at);
     }
@@ -177,7 +177,7 @@ mod tests {
     use crate::target::{RealArch, Target};
 
     /// Numbers of which ten share their samples.
-    impl Asked for i32 {
+    impl MemoryKey for i32 {
         fn quick(&self) -> u64 {
             u64::from(self.unsigned_abs() / 10)
         }

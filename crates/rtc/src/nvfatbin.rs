@@ -14,10 +14,10 @@ use libloading::os::unix::Library;
 use crate::environment::Environment;
 use crate::error::LibraryError;
 use crate::ffi::{self, ErrorString, Handle, Output, function};
-use crate::library::{self, Wanted};
+use crate::library::{self, LibraryNames};
 use crate::version::Version;
 
-const WANTED: Wanted = Wanted {
+const WANTED: LibraryNames = LibraryNames {
     name: "nvFatbin (libnvfatbin.so)",
     file: "libnvfatbin.so",
     variable: crate::environment::NVFATBIN,

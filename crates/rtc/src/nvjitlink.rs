@@ -17,10 +17,10 @@ use crate::environment::Environment;
 use crate::error::LibraryError;
 use crate::ffi::{self, Handle, Output};
 use crate::float_environment::AsInANewProcess;
-use crate::library::{self, Wanted};
+use crate::library::{self, LibraryNames};
 use crate::version::Version;
 
-const WANTED: Wanted = Wanted {
+const WANTED: LibraryNames = LibraryNames {
     name: "nvJitLink (libnvJitLink.so)",
     file: "libnvJitLink.so",
     variable: crate::environment::NVJITLINK,

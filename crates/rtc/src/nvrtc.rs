@@ -22,14 +22,14 @@ use crate::environment::Environment;
 use crate::error::LibraryError;
 use crate::ffi::{self, function};
 use crate::float_environment::AsInANewProcess;
-use crate::library::{self, Wanted};
+use crate::library::{self, LibraryNames};
 use crate::version::{OLDEST, Version};
 
 pub(crate) use functions::NvrtcError;
 use functions::{CreateProgram, Functions, RawHeaders};
-pub(crate) use program::{CompileJob, Made, Take};
+pub(crate) use program::{CompileJob, CompileOutput, Take};
 
-const WANTED: Wanted = Wanted {
+const WANTED: LibraryNames = LibraryNames {
     name: "NVRTC (libnvrtc.so)",
     file: "libnvrtc.so",
     variable: crate::environment::NVRTC,
@@ -170,7 +170,7 @@ impl Nvrtc {
         })
     }
 
-    pub(crate) fn run(&self, job: &CompileJob<'_>) -> Result<Made, NvrtcError> {
+    pub(crate) fn run(&self, job: &CompileJob<'_>) -> Result<CompileOutput, NvrtcError> {
         let _usual = AsInANewProcess::begin();
         program::compile(&self.functions, job)
     }

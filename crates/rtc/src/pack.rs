@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 use warpcc_cache::{Key, regular_file};
 
 use crate::compiler::Compiled;
-use crate::entry::{Kept, closed, opened};
+use crate::entry::{PackedImage, closed, opened};
 use whole_file::replace;
 
 const MAGIC: &[u8] = b"warpcc-pack 1\n";
@@ -163,7 +163,7 @@ impl Pack {
             return Err(damaged("its bytes are not those that were written"));
         }
         let details = body.split_off(image as usize);
-        let kept = Kept {
+        let kept = PackedImage {
             image: body.into(),
             details,
         };

@@ -7,9 +7,9 @@ use std::sync::Arc;
 
 use xxhash_rust::xxh3::Xxh3;
 
-use crate::asked::{self, Asked};
 use crate::c_text::c_text;
 use crate::error::Error;
+use crate::memory_key::{self, MemoryKey};
 use crate::option_rules::{check_option, keeps_paths, pre_include};
 use crate::target::Target;
 
@@ -265,13 +265,13 @@ fn is_one(one: &Arc<str>, other: &Arc<str>) -> bool {
     Arc::ptr_eq(one, other) || one.len() == other.len() && one.len() <= SHORT && one == other
 }
 
-impl Asked for CompileRequest {
+impl MemoryKey for CompileRequest {
     fn quick(&self) -> u64 {
-        self.hashed(asked::sample)
+        self.hashed(memory_key::sample)
     }
 
     fn thorough(&self) -> u64 {
-        self.hashed(asked::whole)
+        self.hashed(memory_key::whole)
     }
 
     fn is_one(&self, other: &Self) -> bool {

@@ -7,10 +7,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use warpcc_cache::{DiskStore, Key, Level, StoreError, Upstream, Wanted, WorkDir};
+use warpcc_cache::{DiskStore, FetchRequest, Key, Level, StoreError, Upstream, WorkDir};
 
 use crate::compiler::Compiled;
-use crate::entry::{Kept, closed, opened};
+use crate::entry::{PackedImage, closed, opened};
 use crate::image_record::{put, stored, vetted, with_source};
 use crate::pack::Pack;
 use crate::settings::{NO_FOLDER, Tier};
@@ -105,7 +105,7 @@ impl Tiers {
     fn fetch(&self, key: &Key) -> Option<Compiled> {
         let upstream = self.upstream.as_ref()?;
         let (nearest, behind) = self.written()?;
-        let wanted = Wanted {
+        let wanted = FetchRequest {
             level: Level::Kernels,
             key,
             at: WorkDir::plain(Path::new("/")),
@@ -254,7 +254,7 @@ impl Tiers {
         self.stores[first..].split_first()
     }
 
-    fn get_from(&self, store: &DiskStore, key: &Key) -> Option<(Kept, Compiled)> {
+    fn get_from(&self, store: &DiskStore, key: &Key) -> Option<(PackedImage, Compiled)> {
         let kept = stored(store, key).unwrap_or_else(|why| {
             self.remark(why);
             None
@@ -263,7 +263,7 @@ impl Tiers {
         Some((kept, compiled))
     }
 
-    fn put_into(&self, stores: &[DiskStore], key: &Key, kept: &Kept, took: Duration) {
+    fn put_into(&self, stores: &[DiskStore], key: &Key, kept: &PackedImage, took: Duration) {
         for store in stores.iter().filter(|store| !store.options().readonly) {
             let limit = store.options().max_size;
             if limit > 0 && (kept.image.len() + kept.details.len()) as u64 > limit {

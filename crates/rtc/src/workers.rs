@@ -14,7 +14,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::call_limits::CallLimits;
 use crate::job_texts::JobTexts;
-use crate::nvrtc::{LoadedBuild, Made, NvrtcError};
+use crate::nvrtc::{CompileOutput, LoadedBuild, NvrtcError};
 use process::{Trouble, Worker};
 
 pub use command::WorkerCommand;
@@ -124,7 +124,7 @@ impl Place<'_, '_> {
         directory: Option<&Path>,
         texts: &JobTexts,
         limits: &CallLimits,
-    ) -> Option<Result<Made, NvrtcError>> {
+    ) -> Option<Result<CompileOutput, NvrtcError>> {
         // A process that has not answered is of no more use, whatever happens here.
         let mut worker = self.worker.take()?;
         match worker.run(directory, texts, limits) {

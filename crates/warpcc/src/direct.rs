@@ -6,8 +6,8 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use warpcc_cache::{
-    Difference, Digest, DiskStore, Key, KeyVariant, KeyVariants, Level, Lookup, LookupMiss,
-    Outcome, ProducedFile, Staged, StoreError, Upstream, Wanted, foreign,
+    Difference, Digest, DiskStore, FetchRequest, Key, KeyVariant, KeyVariants, Level, Lookup,
+    LookupMiss, Outcome, ProducedFile, Staged, StoreError, Upstream, foreign,
 };
 use warpcc_engine::conditions::Conditions;
 use warpcc_plan::{OutputKind, Unsupported};
@@ -93,7 +93,7 @@ pub fn fetch(
     let keys: Vec<Vec<Key>> = candidates.iter().map(|(_, keys)| keys.keys()).collect();
     let mut wanted = Vec::new();
     for (((request, _), keys), vet) in candidates.iter().zip(&keys).zip(&checks) {
-        wanted.extend(keys.iter().map(|key| Wanted {
+        wanted.extend(keys.iter().map(|key| FetchRequest {
             level: Level::Direct,
             key,
             at: request.work_dir(),

@@ -26,7 +26,7 @@ pub fn shrink(
         found.push("not wrong when it ran again".to_owned());
         return Ok((best, found));
     };
-    let mut left = Left {
+    let mut left = TriesLeft {
         tries: TRIES,
         end: Instant::now() + PATIENCE,
     };
@@ -67,12 +67,12 @@ pub fn shrink(
 }
 
 /// The tries and the time that are left.
-struct Left {
+struct TriesLeft {
     tries: usize,
     end: Instant,
 }
 
-impl Left {
+impl TriesLeft {
     fn any(&self) -> bool {
         self.tries > 0 && Instant::now() < self.end
     }
@@ -121,7 +121,7 @@ fn try_it(
     mut shorter: History,
     best: &mut History,
     wrong: &mut Vec<String>,
-    left: &mut Left,
+    left: &mut TriesLeft,
 ) -> io::Result<bool> {
     if !left.any() || shorter == *best {
         return Ok(false);

@@ -27,7 +27,7 @@ const CHANGES: &str = "CHANGELOG.md";
 const PREFIX: &str = "WARPCC_";
 
 /// A complaint and the file it is about.
-type Found = (String, Complaint);
+type Located = (String, Complaint);
 
 /// Everything that is committed, as far as pages can name it.
 pub struct Repository<'a> {
@@ -71,7 +71,7 @@ impl<'a> Repository<'a> {
         }
     }
 
-    pub fn complaints(&self) -> Vec<Found> {
+    pub fn complaints(&self) -> Vec<Located> {
         let mut found = Vec::new();
         if self.commands.is_empty() {
             let message = "write it with `cargo xtask docs`: options in pages are looked up here";
@@ -127,7 +127,7 @@ impl<'a> Repository<'a> {
     }
 
     /// Complaints about pages that comments and messages name, and that do not exist.
-    fn pages_that_programs_name(&self) -> Vec<Found> {
+    fn pages_that_programs_name(&self) -> Vec<Located> {
         let mut found = Vec::new();
         for (path, text) in self.files {
             if self.pages.contains_key(path.as_str()) || rules::is_test_path(path) {
@@ -219,7 +219,7 @@ impl<'a> Repository<'a> {
     }
 
     /// Complaints about variables that the program reads, and that the page of settings does not have.
-    fn unexplained_variables(&self) -> Vec<Found> {
+    fn unexplained_variables(&self) -> Vec<Located> {
         let settings = self.files.get(SETTINGS).map_or("", String::as_str);
         let explained: BTreeSet<&str> = settings
             .lines()
@@ -243,7 +243,7 @@ impl<'a> Repository<'a> {
     }
 
     /// Complaints about pages below docs that the map does not link to.
-    fn unreachable_pages(&self) -> Vec<Found> {
+    fn unreachable_pages(&self) -> Vec<Located> {
         let links = self.pages.get(MAP).map_or(&[][..], |page| &page.links);
         let reached: BTreeSet<String> = (links.iter())
             .map(|link| joined(MAP, link.what.split('#').next().unwrap_or_default()))

@@ -1,5 +1,7 @@
 //! Checks that a type's name means one thing in a crate: a reader who knows one `Row` takes the next `Row` for the same.
 //!
+//! Such a name is a noun: `Made` and `Seen` could be anything.
+//!
 //! The names of tests may repeat, and so may those of types that belong to another (`type Output` of a trait).
 
 use std::collections::BTreeMap;
@@ -7,7 +9,13 @@ use std::collections::BTreeMap;
 use super::complaint::Complaint;
 use super::rules;
 
-/// Complaints about names that two types of a crate have, at the later one.
+/// Names that say what was done, and not what a value is.
+const PARTICIPLES: [&str; 14] = [
+    "Asked", "Given", "Held", "Kept", "Known", "Left", "Looked", "Made", "Said", "Seen", "Shown",
+    "Taken", "Told", "Wanted",
+];
+
+/// Complaints about names that say nothing, and about names that two types of a crate have, at the later one.
 pub fn complaints(texts: &BTreeMap<String, String>) -> Vec<(String, Complaint)> {
     let mut first: BTreeMap<(&str, &str), String> = BTreeMap::new();
     let mut found = Vec::new();
@@ -18,6 +26,10 @@ pub fn complaints(texts: &BTreeMap<String, String>) -> Vec<(String, Complaint)> 
         let tests = rules::first_test_line(text);
         for (number, line) in rules::code_lines(text).take_while(|(number, _)| *number < tests) {
             let Some(name) = defined(line) else { continue };
+            if PARTICIPLES.contains(&name) {
+                let message = format!("`{name}` is no noun: name the type after what it holds");
+                found.push((path.clone(), Complaint::at(number, message)));
+            }
             let place = format!("{path}:{number}");
             match first.get(&(program(path), name)) {
                 None => drop(first.insert((program(path), name), place)),

@@ -100,12 +100,12 @@ fn look_for(base: &Base, path: &Path) -> Result<(NameSeen, bool), Unsettled> {
 /// Finds the directory that would have to change for a missing path to appear, and remembers it.
 struct Nearest<'a> {
     base: &'a Base,
-    found: Vec<Found>,
+    found: Vec<NearestDirectory>,
     /// The index in `found` of each directory, existing or missing.
     known: HashMap<OsString, usize>,
 }
 
-struct Found {
+struct NearestDirectory {
     path: PathBuf,
     /// `None` only if the base is missing: then no signature proves that a name stays absent.
     signature: Option<Signature>,
@@ -139,7 +139,7 @@ impl Nearest<'_> {
         let signature = self.base.stat(&text).ok().filter(Signature::is_directory);
         let top = directory == Path::new("/") || directory == Path::new(".");
         let index = if signature.is_some() || top {
-            self.found.push(Found {
+            self.found.push(NearestDirectory {
                 path: directory.to_path_buf(),
                 signature,
                 sure: true,

@@ -109,7 +109,7 @@ impl<'a> KnownContents<'a> {
         if !signature.is_file() {
             return None;
         }
-        let remembered = self.trust.of_looked(&looked, base, path)?;
+        let remembered = self.trust.of_status(&looked, base, path)?;
         let content = match guards::is_off("times-of-noted-headers") {
             false => *place.noted.get(&remembered)?,
             true => place.content_at_any_time(&remembered)?,

@@ -33,7 +33,7 @@ const UNIQUE_MOUNT: StatxFlags = StatxFlags::from_bits_retain(0x4000);
 
 /// A path's `statx`, with its mount's number if the kernel returns one that no other mount gets before the next boot.
 #[derive(Clone, Copy)]
-pub(super) struct Looked {
+pub(super) struct FileStatus {
     /// The signature, with the device's number.
     pub signature: Signature,
     mount: Option<u64>,
@@ -43,10 +43,10 @@ pub(super) struct Looked {
     pub has_birth: bool,
 }
 
-impl Looked {
+impl FileStatus {
     /// # Errors
     /// The errors of `stat`.
-    pub(super) fn at(folder: impl AsFd, path: &CStr, flags: AtFlags) -> Result<Looked, Errno> {
+    pub(super) fn at(folder: impl AsFd, path: &CStr, flags: AtFlags) -> Result<FileStatus, Errno> {
         let wanted = StatxFlags::BASIC_STATS | StatxFlags::BTIME | UNIQUE_MOUNT;
         let (signature, mount, has_birth) = match rustix::fs::statx(&folder, path, flags, wanted) {
             Ok(found) => {
@@ -65,7 +65,7 @@ impl Looked {
             true => None,
             false => file_system((signature.dev, mount), folder, path, flags),
         };
-        Ok(Looked {
+        Ok(FileStatus {
             signature,
             mount,
             file_system,

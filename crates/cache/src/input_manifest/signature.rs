@@ -12,7 +12,7 @@ use rustix::fs::{
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
-use super::mount::Looked;
+use super::mount::FileStatus;
 
 /// Identity, size and times of the file to which a path leads.
 ///
@@ -152,11 +152,11 @@ impl Base {
     }
 
     /// Examines the file to which a path leads; also returns whether the last name of the path is a link.
-    pub(super) fn look_at(&self, path: &CStr) -> Result<(Looked, bool), Errno> {
+    pub(super) fn look_at(&self, path: &CStr) -> Result<(FileStatus, bool), Errno> {
         let looked = |flags| match self {
-            Base::Open(open) => Looked::at(open, path, flags),
+            Base::Open(open) => FileStatus::at(open, path, flags),
             Base::Missing(error) if is_relative(path) => Err(*error),
-            Base::Current | Base::Missing(_) => Looked::at(CWD, path, flags),
+            Base::Current | Base::Missing(_) => FileStatus::at(CWD, path, flags),
         };
         let mut found = looked(AtFlags::SYMLINK_NOFOLLOW)?;
         let link = found.signature.is_link();

@@ -19,7 +19,7 @@ use rustix::fd::AsFd;
 use rustix::fs::{AtFlags, Mode, OFlags, StatxFlags};
 
 use super::Signature;
-use super::mount::Looked;
+use super::mount::FileStatus;
 use super::signature::Base;
 use crate::guards;
 
@@ -54,19 +54,19 @@ pub(crate) struct Trust(HashMap<u64, Times>);
 impl Trust {
     /// The signature of `file` to store, if a later one will differ when the content does. The signature was just taken.
     pub(crate) fn of_file(&mut self, signature: &Signature, file: impl AsFd) -> Option<Signature> {
-        let vouches = guards::is_off("trust")
+        let is_trusted = guards::is_off("trust")
             || match self.times(signature, &file) {
                 Times::Own => true,
                 Times::Layers => has_birth_time(&file),
                 Times::Others => false,
             };
-        vouches.then(|| remembered(signature, file)).flatten()
+        is_trusted.then(|| remembered(signature, file)).flatten()
     }
 
     /// The same for a file that was examined by its path.
-    pub(super) fn of_looked(
+    pub(super) fn of_status(
         &mut self,
-        looked: &Looked,
+        looked: &FileStatus,
         base: &Base,
         path: &CStr,
     ) -> Option<Signature> {
@@ -80,12 +80,12 @@ impl Trust {
                 self.times(&looked.signature, &file)
             }
         };
-        let vouches = match times {
+        let is_trusted = match times {
             Times::Own => true,
             Times::Layers => looked.has_birth,
             Times::Others => false,
         };
-        (vouches || guards::is_off("trust")).then(|| looked.remembered())?
+        (is_trusted || guards::is_off("trust")).then(|| looked.remembered())?
     }
 
     /// The same for a folder, if a later signature will differ when a name is added.
@@ -94,8 +94,8 @@ impl Trust {
         signature: &Signature,
         folder: impl AsFd,
     ) -> Option<Signature> {
-        let vouches = self.times(signature, &folder) == Times::Own;
-        vouches.then(|| remembered(signature, folder)).flatten()
+        let is_trusted = self.times(signature, &folder) == Times::Own;
+        is_trusted.then(|| remembered(signature, folder)).flatten()
     }
 
     fn times(&mut self, signature: &Signature, file: impl AsFd) -> Times {
@@ -106,7 +106,7 @@ impl Trust {
 
 /// The signature that [`Base::sign`](super::signature::Base::sign) will return.
 fn remembered(signature: &Signature, file: impl AsFd) -> Option<Signature> {
-    let now = Looked::at(file, c"", AtFlags::EMPTY_PATH).ok()?;
+    let now = FileStatus::at(file, c"", AtFlags::EMPTY_PATH).ok()?;
     (now.signature == *signature).then(|| now.remembered())?
 }
 

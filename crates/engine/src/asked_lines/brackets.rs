@@ -4,16 +4,16 @@ use super::head::Head;
 use super::reader::Piece;
 
 /// A bracket that is open.
-pub enum Open<'t> {
-    Round(Round<'t>),
+pub enum OpenBracket<'t> {
+    Parentheses(Parentheses<'t>),
     Square,
     /// That of a template's parameters. No other is tracked. One that is a "less than" stays open to the declaration's end.
     Angle,
-    Curly(Curly<'t>),
+    Braces(Braces<'t>),
 }
 
 #[derive(Clone, Copy)]
-pub struct Round<'t> {
+pub struct Parentheses<'t> {
     /// The name before it: that of a function, where parameters are declared.
     pub before: Option<Piece<'t>>,
     /// Whether it cannot hold parameters: it follows a keyword, such as `noexcept` or `for`.
@@ -31,7 +31,7 @@ pub struct Round<'t> {
 }
 
 #[derive(Clone, Copy)]
-pub struct Curly<'t> {
+pub struct Braces<'t> {
     pub scope: Scope,
     /// What was before it.
     pub head: Head<'t>,

@@ -1,8 +1,8 @@
 //! Checks every place of a name that asks for a line.
 
-use super::brackets::{Curly, Open, Round, Scope};
+use super::brackets::{Braces, OpenBracket, Parentheses, Scope};
 use super::head::{is_attribute, takes_expression};
-use super::reader::{Found, Kind, Piece};
+use super::reader::{Kind, NextPiece, Piece};
 use super::scan::Scan;
 use super::{Sort, whole_words};
 
@@ -16,16 +16,16 @@ impl<'t> Scan<'t> {
         let mut next = ahead.next().ok()?;
         if sort == Sort::Function {
             // `(name)()` is a call. Otherwise a function without arguments is only its address, which has no defaults.
-            while matches!(&next, Found::Piece(piece) if piece.is(b")")) {
+            while matches!(&next, NextPiece::Piece(piece) if piece.is(b")")) {
                 next = ahead.next().ok()?;
             }
             let is_call = |piece: &Piece| piece.is(b"(") || piece.is(b"<");
             match &next {
                 // An attribute can say what is called, such as `cleanup`.
-                Found::Piece(piece) if !is_call(piece) => {
+                NextPiece::Piece(piece) if !is_call(piece) => {
                     return (!self.is_in_attribute()).then_some(());
                 }
-                Found::Piece(_) | Found::Directive(_) | Found::End => {}
+                NextPiece::Piece(_) | NextPiece::Directive(_) | NextPiece::End => {}
             }
         }
         self.files.extend(self.statement.drain(..));
@@ -43,11 +43,11 @@ impl<'t> Scan<'t> {
         self.brackets().any(|open| {
             let outside = inner.replace(open);
             match open {
-                Open::Round(Round { before, .. }) => {
+                OpenBracket::Parentheses(Parentheses { before, .. }) => {
                     before.is_some_and(|piece| is_attribute(piece.text))
                 }
-                Open::Square => matches!(outside, Some(Open::Square)),
-                Open::Angle | Open::Curly(_) => false,
+                OpenBracket::Square => matches!(outside, Some(OpenBracket::Square)),
+                OpenBracket::Angle | OpenBracket::Braces(_) => false,
             }
         })
     }
@@ -60,7 +60,7 @@ impl<'t> Scan<'t> {
         let mut outermost = None;
         for open in self.brackets() {
             match open {
-                Open::Round(round) => {
+                OpenBracket::Parentheses(round) => {
                     // A closure's template parameters can ask.
                     if asking.is_some() || round.has_template_closure {
                         return None;
@@ -70,8 +70,8 @@ impl<'t> Scan<'t> {
                         asking = Some(round.before?);
                     }
                 }
-                Open::Angle => return None,
-                Open::Square | Open::Curly(_) => {}
+                OpenBracket::Angle => return None,
+                OpenBracket::Square | OpenBracket::Braces(_) => {}
             }
             outermost = Some(open);
         }
@@ -86,7 +86,7 @@ impl<'t> Scan<'t> {
         let Some(function) = asking else {
             return Some(());
         };
-        let is_declared = matches!(outermost, Some(Open::Round(_)))
+        let is_declared = matches!(outermost, Some(OpenBracket::Parentheses(_)))
             && scope.is_outside()
             && !self.head.has_equals
             && !self.head.is_typedef
@@ -116,20 +116,20 @@ impl<'t> Scan<'t> {
     }
 
     /// A class ends. One with a constructor that asks must be in one file, because its members can call that without its name.
-    pub fn close_class(&self, class: &Curly) -> Option<()> {
+    pub fn close_class(&self, class: &Braces) -> Option<()> {
         let name = class.head.class?.name;
         let asks = self.names.find(name) == Some(Sort::Class);
         if !asks {
             return Some(());
         }
         let mut ahead = self.reader;
-        let is_end = matches!(ahead.next(), Ok(Found::Piece(piece)) if piece.is(b";"));
+        let is_end = matches!(ahead.next(), Ok(NextPiece::Piece(piece)) if piece.is(b";"));
         (is_end && class.changes == self.changes).then_some(())
     }
 
     /// A place of a class with a constructor that asks. If code can use the class without this name, it can call that.
-    fn mention(&mut self, name: Piece, next: &Found) -> Option<()> {
-        let is_next = |text: &[u8]| matches!(next, Found::Piece(piece) if piece.is(text));
+    fn mention(&mut self, name: Piece, next: &NextPiece) -> Option<()> {
+        let is_next = |text: &[u8]| matches!(next, NextPiece::Piece(piece) if piece.is(text));
         let curly = self.scope();
         let is_own = curly.is_some_and(|curly| {
             let class = curly.head.class.filter(|_| curly.scope == Scope::Class);
@@ -151,7 +151,7 @@ impl<'t> Scan<'t> {
     }
 
     /// Whether the name is that of a class that is declared here, and of nothing else.
-    fn is_declared(&self, name: Piece, next: &Found) -> bool {
+    fn is_declared(&self, name: Piece, next: &NextPiece) -> bool {
         let Some(class) = self.head.class.filter(|_| self.is_at_head()) else {
             return false;
         };
@@ -162,7 +162,7 @@ impl<'t> Scan<'t> {
         class.at == name.at
             && class.is_first
             && class.may_open()
-            && matches!(next, Found::Piece(piece) if ends(piece))
+            && matches!(next, NextPiece::Piece(piece) if ends(piece))
     }
 
     /// Whether `throw` and at most a qualifier are before the name.
@@ -171,7 +171,7 @@ impl<'t> Scan<'t> {
             return false;
         };
         for _ in 0..LONGEST_QUALIFIER {
-            let Ok(Found::Piece(piece)) = reader.next() else {
+            let Ok(NextPiece::Piece(piece)) = reader.next() else {
                 return false;
             };
             if piece.at == name.at {
@@ -186,7 +186,7 @@ impl<'t> Scan<'t> {
 
     /// Whether this place is among parameters, and not in a default.
     fn is_parameter(&self) -> bool {
-        let is_parameters = |open: &Open| matches!(open, Open::Round(round) if !round.has_default);
+        let is_parameters = |open: &OpenBracket| matches!(open, OpenBracket::Parentheses(round) if !round.has_default);
         self.brackets().all(is_parameters) && !self.is_at_head()
     }
 }

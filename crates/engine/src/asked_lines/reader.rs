@@ -37,7 +37,7 @@ impl Piece<'_> {
 }
 
 /// What [`Reader::next`] found.
-pub enum Found<'t> {
+pub enum NextPiece<'t> {
     Piece(Piece<'t>),
     /// A line that begins with `#` and is no line marker: a pragma, mostly.
     Directive(&'t [u8]),
@@ -72,11 +72,11 @@ impl<'t> Reader<'t> {
     ///
     /// # Errors
     /// The text cannot be split from here on.
-    pub fn next(&mut self) -> Result<Found<'t>, NotUnderstood> {
+    pub fn next(&mut self) -> Result<NextPiece<'t>, NotUnderstood> {
         loop {
             let rest = &self.text[self.at..];
             let Some(&first) = rest.first() else {
-                return Ok(Found::End);
+                return Ok(NextPiece::End);
             };
             let length = match first {
                 b'\n' => {
@@ -91,7 +91,7 @@ impl<'t> Reader<'t> {
                 b'#' if self.begins_line() => {
                     let line = line_at(self.text, self.at);
                     self.at += line.len();
-                    return Ok(Found::Directive(line));
+                    return Ok(NextPiece::Directive(line));
                 }
                 b'0'..=b'9' => return Ok(self.piece(Kind::Literal, number(rest))),
                 b'"' | b'\'' => {
@@ -111,15 +111,15 @@ impl<'t> Reader<'t> {
         }
     }
 
-    fn piece(&mut self, kind: Kind, length: usize) -> Found<'t> {
+    fn piece(&mut self, kind: Kind, length: usize) -> NextPiece<'t> {
         let at = self.at;
         let text = &self.text[at..][..length];
         self.at += length;
-        Found::Piece(Piece { kind, text, at })
+        NextPiece::Piece(Piece { kind, text, at })
     }
 
     /// A raw string, whose prefix is that long.
-    fn raw(&mut self, prefix: usize) -> Result<Found<'t>, NotUnderstood> {
+    fn raw(&mut self, prefix: usize) -> Result<NextPiece<'t>, NotUnderstood> {
         let inside = &self.text[self.at + prefix + 1..];
         let length = prefix + 1 + end_of_raw(inside).ok_or(NotUnderstood)?;
         // A reader that goes by lines would take this line for a marker.

@@ -2,11 +2,11 @@
 
 use std::collections::HashSet;
 
-use super::brackets::{Curly, Open, Round, Scope};
+use super::brackets::{Braces, OpenBracket, Parentheses, Scope};
 use super::head::{
     Head, is_attribute, is_class_key, is_function_of_class, is_part_of_type, takes_expression,
 };
-use super::reader::{Found, Kind, Piece, Reader};
+use super::reader::{Kind, NextPiece, Piece, Reader};
 use super::{Names, whole_words};
 
 /// How deep brackets may be: each place of a name looks through them.
@@ -19,7 +19,7 @@ pub struct Scan<'t> {
     pub names: Names<'t>,
     /// The files that contain a name.
     pub files: HashSet<&'t [u8]>,
-    pub open: Vec<Open<'t>>,
+    pub open: Vec<OpenBracket<'t>>,
     pub head: Head<'t>,
     pub last: Piece<'t>,
     /// The one before `last`.
@@ -62,9 +62,9 @@ impl<'t> Scan<'t> {
     pub fn run(&mut self) -> Option<()> {
         loop {
             match self.reader.next().ok()? {
-                Found::End => return self.open.is_empty().then_some(()),
-                Found::Directive(line) => self.directive(line)?,
-                Found::Piece(piece) => {
+                NextPiece::End => return self.open.is_empty().then_some(()),
+                NextPiece::Directive(line) => self.directive(line)?,
+                NextPiece::Piece(piece) => {
                     self.enter_file();
                     self.class_name(piece);
                     if self.is_at_head() {
@@ -109,7 +109,7 @@ impl<'t> Scan<'t> {
     /// Notes the names of classes: a function of that name is a constructor.
     fn class_name(&mut self, piece: Piece<'t>) {
         if piece.kind == Kind::Word && is_class_key(piece.text) {
-            if !matches!(self.open.last(), Some(Open::Angle)) {
+            if !matches!(self.open.last(), Some(OpenBracket::Angle)) {
                 self.class_at = Some(self.open.len());
             }
             return;
@@ -130,7 +130,7 @@ impl<'t> Scan<'t> {
 
     fn word(&mut self, piece: Piece<'t>) -> Option<()> {
         let word = piece.text;
-        if let Some(Open::Round(round)) = self.open.last_mut() {
+        if let Some(OpenBracket::Parentheses(round)) = self.open.last_mut() {
             round.has_class |= is_class_key(word);
             round.has_type |= !is_attribute(word);
         }
@@ -149,20 +149,20 @@ impl<'t> Scan<'t> {
         match sign {
             b"(" => {
                 let round = self.round();
-                self.push(Open::Round(round))?;
+                self.push(OpenBracket::Parentheses(round))?;
             }
-            b"[" => self.push(Open::Square)?,
+            b"[" => self.push(OpenBracket::Square)?,
             b"<" => {
-                let is_angle = matches!(self.open.last(), Some(Open::Angle));
+                let is_angle = matches!(self.open.last(), Some(OpenBracket::Angle));
                 if is_angle && !operator || self.follows(b"template") {
-                    self.push(Open::Angle)?;
+                    self.push(OpenBracket::Angle)?;
                 }
             }
-            b">" if matches!(self.open.last(), Some(Open::Angle)) && !operator => {
+            b">" if matches!(self.open.last(), Some(OpenBracket::Angle)) && !operator => {
                 self.open.pop();
             }
             b")" => self.close_round()?,
-            b"]" => return matches!(self.open.pop()?, Open::Square).then_some(()),
+            b"]" => return matches!(self.open.pop()?, OpenBracket::Square).then_some(()),
             b"{" => self.open_curly()?,
             b"}" => return self.close_curly(),
             b";" => self.end_declaration(),
@@ -174,7 +174,7 @@ impl<'t> Scan<'t> {
     /// A sign inside of round brackets.
     fn open_round(&mut self, sign: &[u8]) {
         let last = self.last;
-        let Some(Open::Round(round)) = self.open.last_mut() else {
+        let Some(OpenBracket::Parentheses(round)) = self.open.last_mut() else {
             return;
         };
         match sign {
@@ -187,11 +187,11 @@ impl<'t> Scan<'t> {
         }
     }
 
-    fn round(&self) -> Round<'t> {
+    fn round(&self) -> Parentheses<'t> {
         let before = (self.last.kind == Kind::Word).then_some(self.last);
         let is_operator = self.before_last.is(b"operator") || is_part_of_type(self.last.text);
         let may_declare = match self.scope() {
-            Some(Curly {
+            Some(Braces {
                 scope: Scope::Class,
                 head,
                 ..
@@ -201,7 +201,7 @@ impl<'t> Scan<'t> {
             }
             _ => before.is_some(),
         };
-        Round {
+        Parentheses {
             before: before.filter(|_| !is_operator),
             is_expression: match before {
                 Some(word) => takes_expression(word.text),
@@ -219,13 +219,13 @@ impl<'t> Scan<'t> {
         }
     }
 
-    fn push(&mut self, open: Open<'t>) -> Option<()> {
+    fn push(&mut self, open: OpenBracket<'t>) -> Option<()> {
         self.open.push(open);
         (self.open.len() <= DEEPEST).then_some(())
     }
 
     fn close_round(&mut self) -> Option<()> {
-        let Open::Round(round) = self.open.pop()? else {
+        let OpenBracket::Parentheses(round) = self.open.pop()? else {
             return None;
         };
         if self.is_at_head() && !round.is_expression {
@@ -243,7 +243,7 @@ impl<'t> Scan<'t> {
     }
 
     fn close_angles(&mut self) {
-        while matches!(self.open.last(), Some(Open::Angle)) {
+        while matches!(self.open.last(), Some(OpenBracket::Angle)) {
             self.open.pop();
         }
     }
@@ -257,10 +257,10 @@ impl<'t> Scan<'t> {
 
     fn close_curly(&mut self) -> Option<()> {
         self.close_angles();
-        let Open::Curly(curly) = self.open.pop()? else {
+        let OpenBracket::Braces(curly) = self.open.pop()? else {
             return None;
         };
-        let Curly { scope, head, .. } = curly;
+        let Braces { scope, head, .. } = curly;
         if scope == Scope::Class {
             self.close_class(&curly)?;
         }
@@ -285,13 +285,13 @@ impl<'t> Scan<'t> {
         if self.asked_at.is_some_and(|depth| self.open.len() < depth) {
             self.asked_at = None;
         }
-        let curly = Curly {
+        let curly = Braces {
             scope: self.scope_of_curly(),
             is_at_head: self.is_at_head(),
             head: std::mem::take(&mut self.head),
             changes: self.changes,
         };
-        self.push(Open::Curly(curly))
+        self.push(OpenBracket::Braces(curly))
     }
 
     fn scope_of_curly(&self) -> Scope {
@@ -309,13 +309,13 @@ impl<'t> Scan<'t> {
         if !scope.is_outside() {
             // Those of a default run where the function is called, those of a class where it is made.
             let is_understood = self.brackets().all(|open| match open {
-                Open::Round(round) => {
+                OpenBracket::Parentheses(round) => {
                     (!round.has_default || round.is_expression)
                         && !round.has_class
                         && !round.has_template_closure
                 }
-                Open::Square => true,
-                Open::Angle | Open::Curly(_) => false,
+                OpenBracket::Square => true,
+                OpenBracket::Angle | OpenBracket::Braces(_) => false,
             });
             return if is_understood {
                 Scope::Block
@@ -335,19 +335,19 @@ impl<'t> Scan<'t> {
 
     /// Whether no bracket of the current declaration is open.
     pub fn is_at_head(&self) -> bool {
-        matches!(self.open.last(), None | Some(Open::Curly(_)))
+        matches!(self.open.last(), None | Some(OpenBracket::Braces(_)))
     }
 
     /// The brackets inside of the innermost braces, from the inside.
-    pub fn brackets(&self) -> impl Iterator<Item = &Open<'t>> {
+    pub fn brackets(&self) -> impl Iterator<Item = &OpenBracket<'t>> {
         let inner = self.open.iter().rev();
-        inner.take_while(|open| !matches!(open, Open::Curly(_)))
+        inner.take_while(|open| !matches!(open, OpenBracket::Braces(_)))
     }
 
     /// The innermost braces.
-    pub fn scope(&self) -> Option<&Curly<'t>> {
+    pub fn scope(&self) -> Option<&Braces<'t>> {
         self.open.iter().rev().find_map(|open| match open {
-            Open::Curly(curly) => Some(curly),
+            OpenBracket::Braces(curly) => Some(curly),
             _ => None,
         })
     }

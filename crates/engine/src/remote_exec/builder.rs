@@ -15,7 +15,7 @@ use super::names;
 use crate::context::RunContext;
 use crate::key::LANGUAGE_VARIABLES;
 use crate::relocate;
-use crate::traced_inputs::Seen;
+use crate::traced_inputs::TracedInputs;
 
 /// The variable with the digests of programs that are not sent; no tool reads it.
 const PROMISED: &str = "WARPCC_PROMISED";
@@ -23,7 +23,7 @@ const PROMISED: &str = "WARPCC_PROMISED";
 /// A step that is ready to be sent, with the observations of a run here.
 pub struct Packed {
     pub command: Command,
-    pub seen: Seen,
+    pub seen: TracedInputs,
     /// Pairs of names in the result: the one there, and the one of a run here. In binary files both have the same length.
     pub names: Vec<(String, String)>,
 }
@@ -32,7 +32,7 @@ pub struct Packed {
 pub struct ActionBuilder<'w, 'a> {
     pub run: &'w RunContext<'a>,
     pub environment: Vec<(String, String)>,
-    pub seen: Seen,
+    pub seen: TracedInputs,
     inputs: BTreeMap<String, CommandInput>,
     /// Whether the workers have the programs at the same paths.
     installed: bool,
@@ -52,7 +52,7 @@ impl<'w, 'a> ActionBuilder<'w, 'a> {
         Some(Self {
             run,
             environment,
-            seen: Seen::default(),
+            seen: TracedInputs::default(),
             inputs: BTreeMap::new(),
             installed: run.options.executor.is_some_and(|e| e.has(tool)),
             promised: Vec::new(),

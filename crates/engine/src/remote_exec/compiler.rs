@@ -8,7 +8,7 @@ use crate::context::RunContext;
 use crate::located::Located;
 use crate::process::Ended;
 use crate::slot_wait::SlotWait;
-use crate::traced_inputs::Seen;
+use crate::traced_inputs::TracedInputs;
 use crate::watched_run;
 
 /// Text with another meaning on another machine: the date or time of a compilation, and a precompiled header.
@@ -60,7 +60,7 @@ pub fn ask(
     index: usize,
     step: &Step,
     program: &Located,
-) -> Option<(Ended, Seen)> {
+) -> Option<(Ended, TracedInputs)> {
     let (ended, seen) =
         watched_run::run_watched(run, index, step, program, None, &mut SlotWait::default()).ok()?;
     (ended.code == 0 && ended.signal.is_none()).then_some((ended, seen))

@@ -17,7 +17,7 @@ use crate::executor::{Executor, RemoteJob};
 use crate::local;
 use crate::located::Located;
 use crate::slot_wait::{self, SlotWait};
-use crate::traced_inputs::Seen;
+use crate::traced_inputs::TracedInputs;
 
 /// How long a slot is waited for. A slot that is not free by then counts as taken.
 pub const AT_ONCE: Duration = Duration::from_millis(100);
@@ -31,7 +31,7 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// The winner of a race.
 pub enum Race {
     /// The run on this machine.
-    Local(Box<(Finished, Seen)>),
+    Local(Box<(Finished, TracedInputs)>),
     /// The run on the other machine.
     Remote(Done),
     /// The other machine gave up.

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use warpcc_cache::{ExpectedFile, Fact, Signature, guards};
 use warpcc_watch::{Identity, Observed, PathText};
 
-use super::Seen;
+use super::TracedInputs;
 use crate::conditions;
 use crate::other_writes::{devices_written, is_harmless_device, is_plain, side_effect};
 use crate::precompiled;
@@ -16,7 +16,7 @@ use crate::private_names;
 use crate::room;
 use crate::scene::Scene;
 
-impl Seen {
+impl TracedInputs {
     /// Takes the observations from a log, without the run's own files: those under the private folder, the watch library,
     /// those that the processes wrote themselves, and those of the plan.
     pub fn from_log(observed: Observed, scene: &Scene<'_>) -> Self {

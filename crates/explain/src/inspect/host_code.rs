@@ -2,7 +2,7 @@
 
 use super::excerpt::{Marked, cut, first, marked};
 use super::facts::lines_of;
-use super::known::Known;
+use super::known::EarlierFiles;
 use crate::block::{Block, Line, NamedValue};
 
 /// Lines of the user's that are shown.
@@ -11,7 +11,7 @@ const SHOWN: usize = 48;
 const PUSH: &str = "__cudaPushCallConfiguration(";
 
 /// Summarises the C++ that cudafe++ wrote for the host.
-pub fn blocks(text: &str, known: &Known) -> Vec<Block> {
+pub fn blocks(text: &str, known: &EarlierFiles) -> Vec<Block> {
     let mut launches: Vec<Vec<String>> = Vec::new();
     let mut elsewhere = 0;
     let mut own: Vec<Line> = Vec::new();
@@ -90,7 +90,7 @@ pub fn blocks(text: &str, known: &Known) -> Vec<Block> {
 }
 
 /// Summarises the C that cicc writes for the device.
-pub fn device_blocks(text: &str, known: &Known) -> Vec<Block> {
+pub fn device_blocks(text: &str, known: &EarlierFiles) -> Vec<Block> {
     let mut own: Vec<Line> = Vec::new();
     let mut last = (0, String::new());
     for line in marked(text) {
@@ -139,12 +139,12 @@ mod tests {
 
     #[test]
     fn a_launch_stands_beside_what_it_became() {
-        let known = Known {
+        let known = EarlierFiles {
             sources: vec![UserSource {
                 path: "a.cu".into(),
                 lines: vec!["void f() {".into(), "  k<<<1, 2>>>(3);".into(), "}".into()],
             }],
-            ..Known::default()
+            ..EarlierFiles::default()
         };
         let text = "# 1 \"h.h\"\nextern \"C\" unsigned __cudaPushCallConfiguration(dim3 a);\n\
                     # 9\n(__cudaPushCallConfiguration(4, 4)) ? (void)0 : h();\n# 1 \"a.cu\"\nvoid f() {\n\

@@ -11,14 +11,14 @@ pub struct UserSource {
 
 /// Contents of earlier files, for the explanation of later ones.
 #[derive(Debug, Default)]
-pub struct Known {
+pub struct EarlierFiles {
     /// The user's sources.
     pub sources: Vec<UserSource>,
     /// The module ids, as they were made up.
     pub module_ids: Vec<ModuleId>,
 }
 
-impl Known {
+impl EarlierFiles {
     /// The source that the commands spell so.
     pub fn source(&self, path: &str) -> Option<&UserSource> {
         self.sources.iter().find(|source| source.path == path)

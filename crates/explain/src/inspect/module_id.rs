@@ -7,7 +7,7 @@
 use warpcc_plan::Step;
 
 use super::facts::value_of;
-use super::known::{Known, ModuleId, is_checksum};
+use super::known::{EarlierFiles, ModuleId, is_checksum};
 use crate::block::{Block, NamedValue};
 
 /// The parts of an id.
@@ -34,7 +34,7 @@ fn take_apart(id: &str) -> Option<Parts<'_>> {
 }
 
 /// The parts of the id.
-pub fn blocks(step: &Step, id: &str, known: &mut Known) -> Vec<Block> {
+pub fn blocks(step: &Step, id: &str, known: &mut EarlierFiles) -> Vec<Block> {
     let Some(parts) = take_apart(id) else {
         return vec![Block::facts("", vec![NamedValue::new("module id", id)])];
     };

@@ -6,12 +6,12 @@ use warpcc_fatbin::{Format, ReadLimits, demangle, read};
 use super::elf::{Elf, WRAPPER_MAGIC, wrapper_version};
 use super::facts::count;
 use super::fatbin;
-use super::known::Known;
+use super::known::EarlierFiles;
 use super::section_names::host_section;
 use crate::block::{Block, NamedValue};
 
 /// Summarises an object, a program or a shared library.
-pub fn blocks(bytes: &[u8], known: &Known) -> Vec<Block> {
+pub fn blocks(bytes: &[u8], known: &EarlierFiles) -> Vec<Block> {
     let Some(elf) = Elf::read(bytes) else {
         return vec![Block::text("Not a 64-bit ELF file.")];
     };
@@ -170,7 +170,7 @@ fn runtime(elf: &Elf, linked: bool) -> Option<Block> {
 }
 
 /// Which symbol the module id is named after, now that there are symbols.
-fn id_of(elf: &Elf, known: &Known) -> Option<Block> {
+fn id_of(elf: &Elf, known: &EarlierFiles) -> Option<Block> {
     let symbols = || {
         elf.symbols
             .iter()

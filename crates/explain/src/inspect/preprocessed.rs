@@ -6,7 +6,7 @@ use warpcc_plan::{Arg, Step};
 
 use super::excerpt::{cut, first, marked};
 use super::facts::count;
-use super::known::Known;
+use super::known::EarlierFiles;
 use crate::block::{Block, Line, NamedValue};
 
 /// Lines of the user's that are shown.
@@ -15,7 +15,7 @@ const SHOWN: usize = 40;
 const LARGEST: usize = 5;
 
 /// Summarises the output of `gcc -E`.
-pub fn blocks(step: &Step, text: &str, known: &Known) -> Vec<Block> {
+pub fn blocks(step: &Step, text: &str, known: &EarlierFiles) -> Vec<Block> {
     let mut lines_of: HashMap<&str, u64> = HashMap::new();
     let mut own: Vec<Line> = Vec::new();
     let mut attributes = false;
@@ -111,12 +111,12 @@ mod tests {
 
     #[test]
     fn own_lines_are_told_from_headers() {
-        let known = Known {
+        let known = EarlierFiles {
             sources: vec![UserSource {
                 path: "a.cu".into(),
                 lines: Vec::new(),
             }],
-            ..Known::default()
+            ..EarlierFiles::default()
         };
         let text = "# 0 \"a.cu\"\n# 1 \"h.h\" 1\nint h;\n\nint i;\n# 2 \"a.cu\" 2\n\
                     __attribute__((global)) void k() {}\n";

@@ -162,7 +162,7 @@ pub fn shaped(spec: &ShapedCase, random: &mut Random) -> Result<Case, String> {
         .into_iter()
         .map(|input| ((input.start, input.bytes), input.values))
         .unzip();
-    let wanted = Wanted {
+    let wanted = ExpectedOutput {
         dtype,
         adds: spec.request == WriteMode::Add,
         formula: spec.formula,
@@ -184,7 +184,7 @@ pub fn shaped(spec: &ShapedCase, random: &mut Random) -> Result<Case, String> {
 }
 
 /// The expected content of an output.
-struct Wanted {
+struct ExpectedOutput {
     dtype: DType,
     adds: bool,
     formula: Scalar,
@@ -195,7 +195,7 @@ struct Wanted {
     places: Vec<usize>,
 }
 
-impl Wanted {
+impl ExpectedOutput {
     fn compare(&self, bytes: &[u8]) -> Result<(), String> {
         let results = elements(self.dtype, bytes);
         let held = elements(self.dtype, &self.held);

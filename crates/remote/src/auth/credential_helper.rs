@@ -27,7 +27,7 @@ pub struct Helper<'a> {
 }
 
 /// The answer of a credential helper.
-pub struct Said {
+pub struct HelperAnswer {
     /// Headers in its order.
     pub headers: Vec<(String, Secret)>,
     /// When they are not to be used any more.
@@ -44,7 +44,7 @@ impl<'a> Helper<'a> {
     ///
     /// # Errors It cannot be started, fails, takes too long, or prints something that is no answer. Its standard error
     /// is not shown, because it may contain the credentials.
-    pub async fn ask(&self, uri: &str) -> Result<Said, CredentialError> {
+    pub async fn ask(&self, uri: &str) -> Result<HelperAnswer, CredentialError> {
         let fault = |why: String| CredentialError::Helper {
             program: self.program.display().to_string(),
             why,
@@ -90,7 +90,7 @@ impl<'a> Helper<'a> {
     }
 }
 
-fn parse(answer: &[u8]) -> Option<Said> {
+fn parse(answer: &[u8]) -> Option<HelperAnswer> {
     let answer: Value = serde_json::from_slice(answer).ok()?;
     let mut headers = Vec::new();
     if let Some(said) = answer.get("headers") {
@@ -106,7 +106,7 @@ fn parse(answer: &[u8]) -> Option<Said> {
         Some(text) => OffsetDateTime::parse(text, &Rfc3339).ok()?.into(),
         None => SystemTime::now() + DEFAULT_LIFETIME,
     };
-    Some(Said {
+    Some(HelperAnswer {
         headers,
         until: Some(until),
     })

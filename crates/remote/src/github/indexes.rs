@@ -5,7 +5,7 @@ use reqwest::Url;
 
 use super::Github;
 use super::beginning::{self, Beginning};
-use super::look::{BundleIndex, Look};
+use super::look::{BundleIndex, ReadAllowance};
 use super::parts::Parts;
 use crate::error::RemoteError;
 use warpcc_remote_client::bundle_index::Bundle;
@@ -18,7 +18,7 @@ impl Github {
     pub(super) async fn read_indexes(
         &self,
         parts: &Parts,
-        look: &mut Look,
+        look: &mut ReadAllowance,
         entries: Vec<(u32, Url)>,
     ) -> Result<Vec<BundleIndex>, RemoteError> {
         let mut all = Vec::new();
@@ -57,7 +57,7 @@ impl Github {
             }
         }
 
-        fetched.sort_by_key(|(_, packed)| Look::unpacked_length(packed));
+        fetched.sort_by_key(|(_, packed)| ReadAllowance::unpacked_length(packed));
         all.extend(
             fetched
                 .iter()

@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime};
 use futures_util::future::join_all;
 use reqwest::Url;
 
-use super::look::{BundleIndex, Look};
+use super::look::{BundleIndex, ReadAllowance};
 use super::parts::Parts;
 use super::{Github, HIGHEST, lock};
 use crate::error::RemoteError;
@@ -60,13 +60,17 @@ impl Github {
     /// What all bundles near the newest one have. Entries that are not understood are counted.
     async fn load(&self, parts: &Parts) -> Result<Index, RemoteError> {
         parts.sweep();
-        let mut look = Look::default();
+        let mut look = ReadAllowance::default();
         let loaded = self.load_newest(parts, &mut look).await;
         self.ignored.fetch_add(look.ignored(), Ordering::Relaxed);
         loaded
     }
 
-    async fn load_newest(&self, parts: &Parts, look: &mut Look) -> Result<Index, RemoteError> {
+    async fn load_newest(
+        &self,
+        parts: &Parts,
+        look: &mut ReadAllowance,
+    ) -> Result<Index, RemoteError> {
         let Some(found) = self.service.find(&self.prefix).await? else {
             return Ok(Index::default());
         };
@@ -91,7 +95,7 @@ impl Github {
     async fn load_around(
         &self,
         parts: &Parts,
-        look: &mut Look,
+        look: &mut ReadAllowance,
         newest: u32,
         url: &Url,
     ) -> Result<Option<Index>, RemoteError> {

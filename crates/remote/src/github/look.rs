@@ -45,7 +45,7 @@ impl BundleIndex {
 
 /// What is left of the allowance, and what was passed over.
 #[derive(Debug)]
-pub struct Look {
+pub struct ReadAllowance {
     bytes: usize,
     packed: u64,
     searches: usize,
@@ -53,7 +53,7 @@ pub struct Look {
     ignored: u64,
 }
 
-impl Default for Look {
+impl Default for ReadAllowance {
     fn default() -> Self {
         Self {
             bytes: MOST_BYTES,
@@ -65,7 +65,7 @@ impl Default for Look {
     }
 }
 
-impl Look {
+impl ReadAllowance {
     /// Whether a packed index of so many bytes may be fetched. Else it is passed over.
     pub fn may_fetch(&mut self, length: u64) -> bool {
         let left = self.packed.checked_sub(length);
@@ -160,7 +160,7 @@ mod tests {
         // Much shorter than they are unpacked.
         let (bundle, huge) = packed(7, 390_000);
         assert!(huge.len() < index::LARGEST / 10, "{}", huge.len());
-        let mut look = Look::default();
+        let mut look = ReadAllowance::default();
         let read = (0..9).map(|_| look.unpack(&huge, bundle));
         assert_eq!(read.filter(is_read).count(), 3);
         assert!(look.bytes < index::LARGEST / 4, "{}", look.bytes);
@@ -173,7 +173,7 @@ mod tests {
     #[test]
     fn lengths_that_are_wrong_cost_nothing_and_are_no_index() {
         let (bundle, good) = packed(7, 3);
-        let mut look = Look::default();
+        let mut look = ReadAllowance::default();
         let bomb = zstd::bulk::compress(&vec![0; index::LARGEST + 1], 3).expect("packed");
         let not_said = zstd::stream::encode_all(&[0; 1000][..], 3).expect("packed");
         let mut cut = good.clone();
@@ -197,7 +197,7 @@ mod tests {
 
     #[test]
     fn no_more_is_fetched_than_two_of_the_longest() {
-        let mut look = Look::default();
+        let mut look = ReadAllowance::default();
         let fetched = (0..9).filter(|_| look.may_fetch(index::LARGEST as u64));
         assert_eq!(fetched.count(), 2);
         assert_eq!(look.ignored, 7);
@@ -205,7 +205,7 @@ mod tests {
 
     #[test]
     fn searches_end() {
-        let mut look = Look::default();
+        let mut look = ReadAllowance::default();
         let rounds = (0..100).filter(|_| look.may_search(10)).count();
         assert_eq!(rounds, MOST_SEARCHED / 10);
     }

@@ -6,8 +6,8 @@
 
 use futures_util::future::join_all;
 
-use super::look::Look;
-use super::service::Found;
+use super::look::ReadAllowance;
+use super::service::FoundEntry;
 use super::{DIGITS, Github, HIGHEST};
 use crate::error::RemoteError;
 
@@ -32,9 +32,9 @@ impl Github {
     /// As all requests.
     pub(super) async fn search(
         &self,
-        look: &mut Look,
+        look: &mut ReadAllowance,
         refused: Option<u32>,
-    ) -> Result<Vec<(u32, Found)>, RemoteError> {
+    ) -> Result<Vec<(u32, FoundEntry)>, RemoteError> {
         let mut beginnings = vec![String::new()];
         while let Some(beginning) = beginnings.pop() {
             if !look.may_search(10) {

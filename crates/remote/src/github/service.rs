@@ -42,7 +42,7 @@ pub enum CallError {
 }
 
 /// An entry that was found.
-pub struct Found {
+pub struct FoundEntry {
     /// Its name.
     pub name: String,
     /// Where it can be read for some minutes.
@@ -163,7 +163,7 @@ impl Service {
     ///
     /// # Errors
     /// As all requests.
-    pub async fn find(&self, name: &str) -> Result<Option<Found>, RemoteError> {
+    pub async fn find(&self, name: &str) -> Result<Option<FoundEntry>, RemoteError> {
         let asked = Lookup {
             key: name.to_owned(),
             restore_keys: vec![name.to_owned()],
@@ -178,7 +178,7 @@ impl Service {
         }
         let url = self.signed(&answer.url)?;
         let name = answer.matched;
-        Ok(Some(Found { name, url }))
+        Ok(Some(FoundEntry { name, url }))
     }
 
     /// Takes a name, and gives where to put its bytes.

@@ -12,8 +12,8 @@ use std::sync::Mutex;
 use std::time::{Duration, SystemTime};
 
 use warpcc_cache::{
-    Digest, DiskStore, InputManifest, InputManifestBuilder, Key, Level, Options, Outcome, Packing,
-    ProducedFile, Upstream, Wanted, WorkDir,
+    Digest, DiskStore, FetchRequest, InputManifest, InputManifestBuilder, Key, Level, Options,
+    Outcome, Packing, ProducedFile, Upstream, WorkDir,
 };
 use warpcc_remote::auth::{Origin, Secret};
 use warpcc_remote::upload::{self, UploadMode, UploadReport};
@@ -125,7 +125,7 @@ impl Job {
             };
             let layers = CacheLayers::new(std::slice::from_ref(&self.layer), &self.root, warn);
             let keys: Vec<Key> = some.iter().map(|number| key(*number)).collect();
-            let wanted = keys.iter().map(|key| Wanted {
+            let wanted = keys.iter().map(|key| FetchRequest {
                 level: Level::Direct,
                 key,
                 at: WorkDir::plain(Path::new("/")),

@@ -85,10 +85,10 @@ impl Running {
     pub(super) fn ask(
         &self,
         question: impl FnOnce(u64) -> Question,
-    ) -> Result<Asked<'_>, ProgramError> {
+    ) -> Result<PendingQuestion<'_>, ProgramError> {
         let id = self.next.fetch_add(1, Ordering::Relaxed);
         let replies = self.heard.expect(id)?;
-        let asked = Asked {
+        let asked = PendingQuestion {
             running: self,
             id,
             replies,
@@ -126,19 +126,19 @@ impl Drop for Running {
 }
 
 /// A question under its number.
-pub(super) struct Asked<'a> {
+pub(super) struct PendingQuestion<'a> {
     running: &'a Running,
     pub(super) id: u64,
     replies: Receiver<ReplyBody>,
 }
 
-impl Drop for Asked<'_> {
+impl Drop for PendingQuestion<'_> {
     fn drop(&mut self) {
         self.running.heard.forget(self.id);
     }
 }
 
-impl Asked<'_> {
+impl PendingQuestion<'_> {
     /// The next reply, for which is waited no longer than `limit` in all. `look` is called again and again meanwhile.
     pub(super) fn reply(
         &self,

@@ -21,7 +21,7 @@ use ratatui::backend::CrosstermBackend;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGSTOP, SIGTERM, SIGTSTP};
 use signal_hook::{SigId, low_level};
 
-use super::view::Asked;
+use super::view::KeyRequest;
 use super::{Colors, MonitorSource, View, draw};
 
 /// How often keys and signals are looked at.
@@ -66,7 +66,7 @@ pub fn run<W: Write + 'static>(
 ) -> io::Result<MonitorEnded> {
     let signals = Signals::watch()?;
     let _message = PanicMessage::after_the_screen(out);
-    let taken = Taken::take(out)?;
+    let taken = TerminalGuard::take(out)?;
     let mut terminal = Terminal::new(CrosstermBackend::new(out()))?;
     let mut view = View {
         colors: settings.colors,
@@ -76,10 +76,10 @@ pub fn run<W: Write + 'static>(
     let mut asked_at = Instant::now();
     loop {
         terminal.draw(|frame| draw(&now, &view, frame.area(), frame.buffer_mut()))?;
-        let mut asked = Asked::Nothing;
+        let mut asked = KeyRequest::Nothing;
         // All keys that are there, before drawing again.
         let mut wait = REDRAW_AFTER;
-        while asked == Asked::Nothing && event::poll(wait)? {
+        while asked == KeyRequest::Nothing && event::poll(wait)? {
             match event::read()? {
                 Event::Key(key) if key.kind != KeyEventKind::Release => asked = view.key(key),
                 // The content of the screen after a change of size is not known.
@@ -91,10 +91,10 @@ pub fn run<W: Write + 'static>(
         if let Some(signal) = signals.ending() {
             return Ok(MonitorEnded::Signal(signal));
         }
-        if asked == Asked::Quit {
+        if asked == KeyRequest::Quit {
             return Ok(MonitorEnded::Quit);
         }
-        if asked == Asked::Suspend || signals.stopping() {
+        if asked == KeyRequest::Suspend || signals.stopping() {
             taken.suspend()?;
             terminal.clear()?;
         }
@@ -106,11 +106,11 @@ pub fn run<W: Write + 'static>(
 }
 
 /// The terminal while it is ours.
-struct Taken<W: Write> {
+struct TerminalGuard<W: Write> {
     out: fn() -> W,
 }
 
-impl<W: Write> Taken<W> {
+impl<W: Write> TerminalGuard<W> {
     fn take(out: fn() -> W) -> io::Result<Self> {
         let taken = Self { out };
         taken.enter()?;
@@ -133,7 +133,7 @@ impl<W: Write> Taken<W> {
     }
 }
 
-impl<W: Write> Drop for Taken<W> {
+impl<W: Write> Drop for TerminalGuard<W> {
     fn drop(&mut self) {
         give_back(self.out);
     }

@@ -51,7 +51,7 @@ pub struct View {
 
 /// The request of a key to the program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Asked {
+pub(super) enum KeyRequest {
     Nothing,
     Quit,
     Suspend,
@@ -80,12 +80,12 @@ impl Sort {
 
 impl View {
     /// Takes a key.
-    pub(super) fn key(&mut self, key: KeyEvent) -> Asked {
+    pub(super) fn key(&mut self, key: KeyEvent) -> KeyRequest {
         let control = key.modifiers.contains(KeyModifiers::CONTROL);
         match key.code {
             // A terminal in raw mode sends these as keys.
-            KeyCode::Char('c' | 'd') if control => return Asked::Quit,
-            KeyCode::Char('z') if control => return Asked::Suspend,
+            KeyCode::Char('c' | 'd') if control => return KeyRequest::Quit,
+            KeyCode::Char('z') if control => return KeyRequest::Suspend,
             KeyCode::Char('u') if control => self.filter.clear(),
             KeyCode::Enter | KeyCode::Esc if self.typing => {
                 self.typing = false;
@@ -95,7 +95,7 @@ impl View {
             }
             KeyCode::Backspace if self.typing => drop(self.filter.pop()),
             KeyCode::Char(letter) if self.typing && !control => self.filter.push(letter),
-            KeyCode::Char('q') => return Asked::Quit,
+            KeyCode::Char('q') => return KeyRequest::Quit,
             KeyCode::Char('p' | ' ') => self.paused = !self.paused,
             KeyCode::Char('/') => self.typing = true,
             KeyCode::Char('s') => self.sort = self.sort.next(),
@@ -112,7 +112,7 @@ impl View {
             KeyCode::Home => self.scroll = 0,
             _ => {}
         }
-        Asked::Nothing
+        KeyRequest::Nothing
     }
 
     /// Whether the filter shows a task: the task contains every word of the filter.
@@ -142,8 +142,8 @@ impl View {
 mod tests {
     use super::*;
 
-    fn press(view: &mut View, keys: &str) -> Asked {
-        let mut asked = Asked::Nothing;
+    fn press(view: &mut View, keys: &str) -> KeyRequest {
+        let mut asked = KeyRequest::Nothing;
         for letter in keys.chars() {
             let code = match letter {
                 '\n' => KeyCode::Enter,
@@ -159,19 +159,19 @@ mod tests {
     #[test]
     fn keys_do_what_the_last_line_says() {
         let mut view = View::default();
-        assert_eq!(press(&mut view, "q"), Asked::Quit);
+        assert_eq!(press(&mut view, "q"), KeyRequest::Quit);
         press(&mut view, "p");
         assert!(view.paused);
         press(&mut view, "ms");
         assert_eq!(view.sort, Sort::Tool);
-        assert_eq!(press(&mut view, "/quit\x08\x08"), Asked::Nothing);
+        assert_eq!(press(&mut view, "/quit\x08\x08"), KeyRequest::Nothing);
         assert_eq!((view.filter.as_str(), view.typing), ("qu", true));
         press(&mut view, "\n");
         assert_eq!((view.filter.as_str(), view.typing), ("qu", false));
         press(&mut view, "\x1b");
         assert_eq!(view.filter, "");
         let control = KeyEvent::new(KeyCode::Char('c'), KeyModifiers::CONTROL);
-        assert_eq!(view.key(control), Asked::Quit);
+        assert_eq!(view.key(control), KeyRequest::Quit);
     }
 
     #[test]

@@ -39,7 +39,7 @@ pub(crate) struct CompileJob<'j> {
 }
 
 /// The result of a job.
-pub(crate) struct Made {
+pub(crate) struct CompileOutput {
     pub image: Vec<u8>,
     /// The names in the order of the expressions.
     pub lowered: Vec<String>,
@@ -47,7 +47,10 @@ pub(crate) struct Made {
 }
 
 /// Compiles.
-pub(super) fn compile(functions: &Functions, job: &CompileJob<'_>) -> Result<Made, NvrtcError> {
+pub(super) fn compile(
+    functions: &Functions,
+    job: &CompileJob<'_>,
+) -> Result<CompileOutput, NvrtcError> {
     let program = Program::create(functions, job)?;
     for expression in job.expressions {
         // SAFETY: a live program and a text that ends with a zero.
@@ -93,7 +96,7 @@ pub(super) fn compile(functions: &Functions, job: &CompileJob<'_>) -> Result<Mad
         .iter()
         .map(|expression| program.lowered(expression))
         .collect::<Result<_, _>>()?;
-    Ok(Made {
+    Ok(CompileOutput {
         image,
         lowered,
         log,

@@ -7,7 +7,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use crate::job_texts::JobTexts;
-use crate::nvrtc::{LoadedBuild, Made, NvrtcError};
+use crate::nvrtc::{CompileOutput, LoadedBuild, NvrtcError};
 use crate::version::Version;
 
 /// The first text of both sides. Processes of two versions of this library do not work together.
@@ -153,7 +153,7 @@ impl Task {
 /// The answer to a [`Task`].
 pub(super) enum Answer {
     /// NVRTC made an image, or refused the text.
-    Done(Result<Made, NvrtcError>),
+    Done(Result<CompileOutput, NvrtcError>),
     /// The compiling process leaves it to the other.
     Left,
 }
@@ -188,7 +188,7 @@ impl Answer {
         }
         match kind {
             0 => Some(Self::Left),
-            1 if lowered.len() == expressions => Some(Self::Done(Ok(Made {
+            1 if lowered.len() == expressions => Some(Self::Done(Ok(CompileOutput {
                 image: image.to_vec(),
                 lowered: lowered.into_iter().map(str::to_owned).collect(),
                 log: log.to_owned(),
@@ -235,7 +235,7 @@ mod tests {
 
     #[test]
     fn what_is_not_a_message_is_refused() {
-        let made = Made {
+        let made = CompileOutput {
             image: vec![1, 2, 3],
             lowered: vec!["_Z1kv".to_owned()],
             log: "a warning".to_owned(),

@@ -16,7 +16,7 @@ use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
 use crate::call_limits::CallLimits;
 use crate::job_texts::JobTexts;
-use crate::nvrtc::{LoadedBuild, Made, NvrtcError};
+use crate::nvrtc::{CompileOutput, LoadedBuild, NvrtcError};
 
 use super::command::WorkerCommand;
 use super::message::{Answer, Hello, LARGEST, Received, framed, ready_from_bytes, task_to_bytes};
@@ -126,7 +126,7 @@ impl Worker {
         directory: Option<&Path>,
         texts: &JobTexts,
         limits: &CallLimits,
-    ) -> Result<Option<Result<Made, NvrtcError>>, Trouble> {
+    ) -> Result<Option<Result<CompileOutput, NvrtcError>>, Trouble> {
         self.tasks += 1;
         let task = task_to_bytes(self.tasks, directory, texts);
         let answer = self.exchange(&task, Expected::Answer, limits)?;

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 
 use warpcc_cache::{
-    DiskStore, InputManifest, Key, Level, Lookup, Outcome, Packing, Upstream, Wanted,
+    DiskStore, FetchRequest, InputManifest, Key, Level, Lookup, Outcome, Packing, Upstream,
 };
 use warpcc_rtc::{CacheSettings, Found, KernelCache};
 
@@ -21,10 +21,10 @@ struct Server {
 }
 
 impl Upstream for Server {
-    fn fetch(&self, store: &DiskStore, wanted: &[Wanted<'_>]) -> bool {
+    fn fetch(&self, store: &DiskStore, wanted: &[FetchRequest<'_>]) -> bool {
         let results = self.results.lock().expect("a server");
         let [
-            Wanted {
+            FetchRequest {
                 level, key, vet, ..
             },
         ] = *wanted

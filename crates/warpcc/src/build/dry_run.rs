@@ -14,7 +14,7 @@ use warpcc_engine::conditions;
 use warpcc_engine::process::{self, Ended};
 use warpcc_engine::room;
 use warpcc_engine::scene::Scene;
-use warpcc_engine::traced_inputs::Seen;
+use warpcc_engine::traced_inputs::TracedInputs;
 use warpcc_plan::{Transcript, Unsupported};
 
 use super::abort_reason::{hung_step, missing_resource};
@@ -50,7 +50,7 @@ pub(super) struct DryRun<'a> {
 /// The result of a dry run.
 pub(super) struct DryRunResult {
     pub(super) transcript: Transcript,
-    pub(super) seen: Seen,
+    pub(super) seen: TracedInputs,
     /// The path of the watch library; `None` where it cannot be used.
     pub(super) watch: Option<PathBuf>,
 }
@@ -72,7 +72,7 @@ impl DryRun<'_> {
         let mut transcript = self.read(output)?;
         let seen = match (watch.as_deref(), watching) {
             (Some(library), Some(_)) => self.seen(&log, library, began)?,
-            _ => Seen::unwatched("the watch library cannot be used here"),
+            _ => TracedInputs::unwatched("the watch library cannot be used here"),
         };
         // From a file system mounted noexec the loader cannot load the library, and each tool would print its complaint.
         let before = transcript.messages.len();
@@ -80,7 +80,7 @@ impl DryRun<'_> {
         let is_refused = transcript.messages.len() != before;
         let (seen, watch) = match is_refused {
             true => (
-                Seen::unwatched("the loader refuses the watch library"),
+                TracedInputs::unwatched("the loader refuses the watch library"),
                 None,
             ),
             false => (seen, watch),
@@ -230,15 +230,22 @@ impl DryRun<'_> {
     }
 
     /// The files and variables that nvcc looked at.
-    fn seen(&self, log: &Path, library: &Path, began: SystemTime) -> Result<Seen, Unsupported> {
+    fn seen(
+        &self,
+        log: &Path,
+        library: &Path,
+        began: SystemTime,
+    ) -> Result<TracedInputs, Unsupported> {
         let request = self.request;
         let Ok(bytes) = fs::read(log) else {
-            return Ok(Seen::unwatched("the watch library cannot be used here"));
+            return Ok(TracedInputs::unwatched(
+                "the watch library cannot be used here",
+            ));
         };
         let known = |executable: &Path| conditions::asks_by_name(executable, false);
         let observed = match warpcc_watch::read_log(&bytes, &request.nvcc, &known) {
             Ok(observed) => observed,
-            Err(error) => return Ok(Seen::unwatched(&error.to_string())),
+            Err(error) => return Ok(TracedInputs::unwatched(&error.to_string())),
         };
         // nvcc looks at the paths of its outputs. They are no inputs.
         let outputs = request.invocation.outputs().into_iter();
@@ -255,7 +262,7 @@ impl DryRun<'_> {
             planned: &is_output,
             writes: &[],
         };
-        let mut seen = Seen::from_log(observed, &scene);
+        let mut seen = TracedInputs::from_log(observed, &scene);
         if let Some(why) = &seen.hindered {
             return Err(missing_resource(why));
         }

@@ -51,7 +51,7 @@ pub fn examine(project: &Path) -> anyhow::Result<ProjectAdvice> {
         bail!("{} is not a folder", project.display());
     }
     fs::read_dir(project).with_context(|| format!("cannot read {}", project.display()))?;
-    let mut seen = Seen::default();
+    let mut seen = ProjectScan::default();
     seen.walk(project, project, 0);
     let mut uses = Vec::new();
     for (at, caller) in CALLERS.iter().enumerate() {
@@ -74,13 +74,13 @@ pub fn examine(project: &Path) -> anyhow::Result<ProjectAdvice> {
 
 /// What was found so far.
 #[derive(Default)]
-struct Seen {
+struct ProjectScan {
     /// Files by the caller's place in the table.
     found: BTreeMap<usize, BTreeSet<PathBuf>>,
     entries: usize,
 }
 
-impl Seen {
+impl ProjectScan {
     /// Folders that cannot be read, links, and what builds and tools make are passed over.
     fn walk(&mut self, project: &Path, folder: &Path, depth: usize) {
         let Ok(entries) = fs::read_dir(folder) else {

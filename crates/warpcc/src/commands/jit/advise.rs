@@ -87,14 +87,14 @@ pub(super) fn advise(
 
 /// The cost of one text, and whether it was measured.
 #[derive(Debug, Clone)]
-struct Known {
+struct TextCost {
     cost: Cost,
     measured: bool,
     note: Option<String>,
     refused: bool,
 }
 
-type Costs = BTreeMap<[u8; 32], Known>;
+type Costs = BTreeMap<[u8; 32], TextCost>;
 
 /// Measures or estimates the cost of each different text: equal ones are compiled once and stored once.
 fn measure(
@@ -140,7 +140,7 @@ fn measure(
     )?;
     for ((text, _), answer) in jobs.iter().zip(done) {
         let known = match answer {
-            Assembled::Made(made) => Known {
+            Assembled::Made(made) => TextCost {
                 cost: Cost {
                     cubin_bytes: made.cubin_bytes,
                     seconds: made.seconds,
@@ -149,7 +149,7 @@ fn measure(
                 note: None,
                 refused: false,
             },
-            Assembled::Refused(said) => Known {
+            Assembled::Refused(said) => TextCost {
                 refused: true,
                 ..guess(
                     text,
@@ -165,8 +165,8 @@ fn measure(
     Ok(costs)
 }
 
-fn guess(text: &PtxText<'_>, note: Option<String>) -> Known {
-    Known {
+fn guess(text: &PtxText<'_>, note: Option<String>) -> TextCost {
+    TextCost {
         cost: estimate(text.bytes),
         measured: false,
         note,
@@ -261,7 +261,7 @@ fn on_gpu(
     on
 }
 
-fn row(text: &PtxText<'_>, known: &Known, first: bool) -> TextRow {
+fn row(text: &PtxText<'_>, known: &TextCost, first: bool) -> TextRow {
     TextRow {
         member: text.member.map(str::to_owned),
         container: text.container,

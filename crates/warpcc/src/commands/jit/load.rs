@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use warpcc_fatbin::{Binary, BinaryInput, ReadLimits};
-use warpcc_jit::{DriverError, Item, LoadOptions, Loader, Said};
+use warpcc_jit::{DriverError, Item, LoadMessage, LoadOptions, Loader};
 
 use super::args::{By, LoadArgs};
 use super::exit_code::FINE;
@@ -20,13 +20,16 @@ pub fn load(args: &LoadArgs) -> anyhow::Result<i32> {
     output::print(|out| {
         let loader = match Loader::open(args.device) {
             Ok(loader) => loader,
-            Err(error) => return say(&Said::Nothing(error.to_string()), out),
+            Err(error) => return say(&LoadMessage::Nothing(error.to_string()), out),
         };
         let driver = loader.gpu.driver;
         let (number, name) = (loader.gpu.number, loader.gpu.name.clone());
-        say(&Said::Gpu(driver.major, driver.minor, number, name), out)?;
+        say(
+            &LoadMessage::Gpu(driver.major, driver.minor, number, name),
+            out,
+        )?;
         if let Err(error) = each(args, &loader, out) {
-            say(&Said::Nothing(format!("{error:#}")), out)?;
+            say(&LoadMessage::Nothing(format!("{error:#}")), out)?;
         }
         Ok(())
     })?;
@@ -71,18 +74,18 @@ fn each(args: &LoadArgs, loader: &Loader, out: &mut dyn Write) -> anyhow::Result
     Ok(())
 }
 
-fn said(item: String, answer: Result<Duration, DriverError>) -> Said {
+fn said(item: String, answer: Result<Duration, DriverError>) -> LoadMessage {
     match answer {
-        Ok(time) => Said::Loaded(item, u64::try_from(time.as_micros()).unwrap_or(u64::MAX)),
+        Ok(time) => LoadMessage::Loaded(item, u64::try_from(time.as_micros()).unwrap_or(u64::MAX)),
         Err(DriverError::Cuda {
             number, name, log, ..
-        }) => Said::Refused(item, number, name, log),
-        Err(error) => Said::Nothing(error.to_string()),
+        }) => LoadMessage::Refused(item, number, name, log),
+        Err(error) => LoadMessage::Nothing(error.to_string()),
     }
 }
 
 /// Writes the line at once, so that it is not lost if the process is ended.
-fn say(said: &Said, out: &mut dyn Write) -> io::Result<()> {
+fn say(said: &LoadMessage, out: &mut dyn Write) -> io::Result<()> {
     serde_json::to_writer(&mut *out, said)?;
     writeln!(out)?;
     out.flush()

@@ -22,7 +22,7 @@ pub struct Edited {
 pub struct Unfinished(String);
 
 /// Where a block stands.
-struct Found {
+struct BlockPlace {
     start: usize,
     end: usize,
     found: &'static str,
@@ -91,7 +91,7 @@ fn closing(name: &str) -> String {
     format!("# <<< warpcc setup --{name} <<<\n")
 }
 
-fn find(text: &[u8], name: &str) -> Result<Option<Found>, Unfinished> {
+fn find(text: &[u8], name: &str) -> Result<Option<BlockPlace>, Unfinished> {
     for found in [NO_LINE_END, NEW_FILE, ""] {
         let opening = format!("# >>> warpcc setup --{name}{found} >>>\n");
         let Some(start) = find_line(text, opening.as_bytes()) else {
@@ -100,7 +100,7 @@ fn find(text: &[u8], name: &str) -> Result<Option<Found>, Unfinished> {
         let closing = closing(name);
         let length = find_line(&text[start..], closing.as_bytes());
         let length = length.ok_or_else(|| Unfinished(name.to_owned()))?;
-        return Ok(Some(Found {
+        return Ok(Some(BlockPlace {
             start,
             end: start + length + closing.len(),
             found,

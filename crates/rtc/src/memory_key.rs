@@ -4,7 +4,7 @@ use warpcc_cache::Key;
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
 /// A request for an image, as a key in memory.
-pub(crate) trait Asked {
+pub(crate) trait MemoryKey {
     /// A fast hash: equal values have the same; different values may share it.
     fn quick(&self) -> u64;
     /// A thorough hash: equal values have the same, and different values hardly ever.
@@ -15,7 +15,7 @@ pub(crate) trait Asked {
     fn equals(&self, other: &Self) -> bool;
 }
 
-impl Asked for Key {
+impl MemoryKey for Key {
     fn quick(&self) -> u64 {
         xxh3_64(&self.0)
     }
