@@ -159,12 +159,9 @@ fn call(space: &Space, lines: &[Vec<String>], verdict: &mut Verdict) -> io::Resu
         true => return Ok(found),
     };
     found.extend(want.differences(&got, &space.root));
-    if bypassed {
-        // The commands before nvcc took over called the wrapper too. docs/troubleshooting.md says so.
-        let notes = space.root.join("w/data/log");
-        if want.has_more_of_the_same_lines(&got, &notes) {
-            found.retain(|line| !line.starts_with(&format!("w/data/log{BYTES_DIFFER}")));
-        }
+    // Commands run at once, and those before nvcc took over called the wrapper too. docs/troubleshooting.md says so.
+    if want.has_the_same_lines(&got, &space.root.join("w/data/log"), bypassed) {
+        found.retain(|line| !line.starts_with(&format!("w/data/log{BYTES_DIFFER}")));
     }
     if !space.is_fake() {
         let name = |line: &str| line.split(": ").next().unwrap_or_default().to_owned();

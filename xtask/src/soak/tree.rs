@@ -135,14 +135,16 @@ impl Tree {
         }
     }
 
-    /// Whether a file of a line for each call of a wrapper has the lines that nvcc left there, and more of them.
-    pub fn has_more_of_the_same_lines(&self, got: &Self, path: &Path) -> bool {
+    /// Whether a file with a line for each call of a wrapper has the lines that nvcc left there, in any order. `may_have_more`:
+    /// each line may be there more often.
+    pub fn has_the_same_lines(&self, got: &Self, path: &Path, may_have_more: bool) -> bool {
         let lines = |tree: &Self| match tree.0.get(path).map(|node| &node.kind) {
             Some(NodeContent::File(bytes)) => {
-                let lines: Vec<_> = bytes
+                let mut lines: Vec<_> = bytes
                     .split(|&byte| byte == b'\n')
                     .map(<[u8]>::to_vec)
                     .collect();
+                lines.sort_unstable();
                 Some(lines)
             }
             _ => None,
@@ -150,12 +152,11 @@ impl Tree {
         let (Some(mut want), Some(mut got)) = (lines(self), lines(got)) else {
             return false;
         };
-        let is_longer = got.len() > want.len();
-        for lines in [&mut want, &mut got] {
-            lines.sort_unstable();
-            lines.dedup();
+        if may_have_more && got.len() > want.len() {
+            want.dedup();
+            got.dedup();
         }
-        is_longer && want == got
+        want == got
     }
 
     /// The differences between the files that nvcc left and those that warpcc left.
