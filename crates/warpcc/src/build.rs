@@ -1,6 +1,7 @@
 //! Builds a call that missed: asks nvcc for its plan, runs the plan's steps, puts the outputs in place, stores the results.
 
 mod abort_reason;
+mod blame;
 mod dry_run;
 mod failure;
 mod message_collector;
@@ -20,6 +21,7 @@ use warpcc_plan::depfile::Rule;
 use warpcc_plan::{TaskGraph, Tool, Unsupported};
 use warpcc_report::record::Header;
 
+pub use self::blame::{UNTRIED_RELEASE, WITHOUT_A_PLACE};
 pub use self::dry_run::REFUSED;
 use self::dry_run::{DryRun, DryRunResult};
 pub use self::failure::FAILS_UNDER_THREADS;

@@ -5,6 +5,7 @@ use warpcc_engine::Run;
 use warpcc_engine::event::StepOutcome;
 use warpcc_plan::{Arg, Invocation, Step, TaskGraph, Tool, Unsupported};
 
+use super::blame;
 use crate::fetched_results::{FETCHED_RESULT_FAILS, FetchedResults};
 use crate::threads;
 
@@ -72,6 +73,7 @@ pub(super) fn exit_code(
     }) {
         return Err(Unsupported::new(WITH_LTO, ""));
     }
+    blame::check(graph, &run.tasks)?;
     let invocation = failed.invocation;
     if !invocation.threads {
         return Ok(run.code);

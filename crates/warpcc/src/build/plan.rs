@@ -2,6 +2,7 @@
 
 use std::fs::{self, File};
 use std::io::Read;
+use std::path::Path;
 
 use warpcc_engine::compiler_cache::find_compiler;
 use warpcc_engine::conditions;
@@ -13,6 +14,9 @@ use super::options::BuildOptions;
 use crate::module_ids;
 use crate::outputs::{self, Outputs};
 use crate::request::Request;
+
+/// The reason for plans that write more or other files than the call should.
+const OTHER_OUTPUTS: &str = "the dry run writes other files than the call";
 
 /// A plan that may be run.
 pub(super) struct Plan {
@@ -37,9 +41,7 @@ impl Plan {
     ) -> Result<Self, Unsupported> {
         let mut plain = TaskGraph::build(transcript, private)?;
         decide_on_outputs(request, &plain)?;
-        if let Some(library) = other_library(request, &plain) {
-            return Err(Unsupported::new("unknown tool arguments", library));
-        }
+        check_outputs(request, &plain)?;
         if !request.invocation.keeps
             && let Some(file) = between_steps(request, &plain)
         {
@@ -126,14 +128,28 @@ fn between_steps<'g>(request: &Request, graph: &'g TaskGraph) -> Option<&'g str>
     outside.map(|&id| graph.file(id).path.as_str())
 }
 
-/// A library that is not the one of the command line: a word of `-Xarchive` stands where `ar` expects its name.
-fn other_library<'g>(request: &Request, graph: &'g TaskGraph) -> Option<&'g str> {
-    let outputs = request.invocation.outputs();
-    let archives = graph.steps.iter().filter(|s| s.tool == Tool::Archive);
-    let mut written = archives
-        .flat_map(|step| &step.writes)
-        .map(|&id| graph.file(id).path.as_str());
-    written.find(|path| !outputs.iter().any(|output| output.path == *path))
+/// Fails if the plan writes other files than those that the command line asks for. A word of `-Xarchive` may stand where `ar`
+/// expects its name, or a new nvcc may not show all that it does.
+fn check_outputs(request: &Request, graph: &TaskGraph) -> Result<(), Unsupported> {
+    let asked_for = request.invocation.outputs();
+    let written: Vec<&str> = graph
+        .files
+        .iter()
+        .filter(|file| file.kind == FileKind::Output && file.writer.is_some())
+        .map(|file| file.path.as_str())
+        .collect();
+    let is_same = |one: &str, other: &str| Path::new(one) == Path::new(other);
+    let missing = asked_for
+        .iter()
+        .find(|output| !written.iter().any(|path| is_same(path, &output.path)));
+    if let Some(output) = missing {
+        return Err(Unsupported::new(OTHER_OUTPUTS, output.path.clone()));
+    }
+    let mut strange = written.iter().filter(|_| !request.invocation.keeps);
+    match strange.find(|path| !asked_for.iter().any(|output| is_same(path, &output.path))) {
+        Some(path) => Err(Unsupported::new(OTHER_OUTPUTS, *path)),
+        None => Ok(()),
+    }
 }
 
 /// Fails where an output must not be replaced by a new file. Nothing has been written yet.

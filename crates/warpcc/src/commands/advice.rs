@@ -64,6 +64,14 @@ const TABLE: &[(&str, &str)] = &[
         "nothing if nvcc fails too; else a TMPDIR with a shorter name",
     ),
     (
+        crate::build::WITHOUT_A_PLACE,
+        "nothing if nvcc fails too; else please report it",
+    ),
+    (
+        crate::build::UNTRIED_RELEASE,
+        "nothing: it happens only when a compile fails",
+    ),
+    (
         "no private folder",
         "correct owner and mode of $TMPDIR/warpcc-UID-builds: only you may access it",
     ),

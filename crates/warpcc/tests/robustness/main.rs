@@ -31,6 +31,7 @@ mod setup;
 mod shim;
 mod stalls;
 mod terminal;
+mod unseen_dry_run;
 mod unusable_cache;
 mod why;
 mod wrapping;
