@@ -198,22 +198,22 @@ impl Invocation {
 
     /// The options of the host compiler on nvcc's command line, in order.
     pub fn host_words(&self) -> Vec<String> {
-        let mut words = Vec::new();
-        for item in &self.items {
-            match item {
-                Item::Option {
-                    effect: Effect::HostOptions,
-                    value: Some(value),
-                    ..
-                } => {
-                    let options = value.split([',', ' ']);
-                    words.extend(options.map(|word| word.trim_matches(['"', '\'']).to_owned()));
-                }
-                Item::Forwarded(word) => words.push(word.clone()),
-                _ => {}
-            }
-        }
-        words
+        let words = self.quoted_host_words();
+        let plain = words.map(|word| word.trim_matches(['"', '\'']).to_owned());
+        plain.collect()
+    }
+
+    /// As [`Invocation::host_words`], with the quotes around words, which are the shell's.
+    fn quoted_host_words(&self) -> impl Iterator<Item = &str> {
+        self.items.iter().flat_map(|item| match item {
+            Item::Option {
+                effect: Effect::HostOptions,
+                value: Some(value),
+                ..
+            } => value.split([',', ' ']).collect(),
+            Item::Forwarded(word) => vec![word.as_str()],
+            _ => Vec::new(),
+        })
     }
 
     /// Whether an option is on the command line.

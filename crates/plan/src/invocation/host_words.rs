@@ -12,6 +12,9 @@ const MOST_FILES: usize = 64;
 /// The reason to bypass a call with more options files, or with one that is no text.
 const NOT_READ: &str = "an options file of the host compiler that is not understood";
 
+/// The reason to bypass a call where the shell changes the name of one.
+const NAMED_BY_SHELL: &str = "an options file of the host compiler whose name the shell changes";
+
 impl Invocation {
     /// Notes what `words` mean, which are on nvcc's command line, and the words in the options files that they name.
     pub(super) fn note_host_words(
@@ -21,6 +24,9 @@ impl Invocation {
     ) {
         let mut files = self.note_words(words, None);
         self.plain = self.plain.or(self.hidden_plain.take());
+        if self.quoted_host_words().any(the_shell_names_a_file) {
+            self.plain = self.plain.or(Some(NAMED_BY_SHELL));
+        }
         while let Some(file) = files.pop() {
             if self.host_options_files.contains(&file) {
                 continue;
@@ -63,6 +69,19 @@ impl Invocation {
         }
         files
     }
+}
+
+/// Whether the shell, to which nvcc gives `word` as it is, may make another options file's name of it than what is between the
+/// quotes around the word.
+fn the_shell_names_a_file(word: &str) -> bool {
+    const QUOTES: [char; 2] = ['"', '\''];
+    let inner = |quote: char| word.strip_prefix(quote)?.strip_suffix(quote);
+    let inner = QUOTES.into_iter().find_map(inner).unwrap_or(word);
+    let changes = |c: char| QUOTES.contains(&c) || "\\$`*?[{~".contains(c);
+    let bare = inner.replace([QUOTES[0], QUOTES[1], '\\'], "");
+    let names =
+        bare.starts_with(['@', '$', '`', '*', '?', '[', '{']) || bare.starts_with("--config");
+    names && inner.contains(changes)
 }
 
 /// The words of an options file, as gcc and clang read it. A comment of a configuration file becomes words too: they may be
@@ -147,6 +166,38 @@ mod tests {
         assert_eq!(apart.hidden_plain, Some("host option -working-directory"));
         assert!(parse("-c a.cu -Xcompiler @debug").debug);
         assert!(!parse("-c a.cu -Xcompiler @quiet").debug);
+    }
+
+    /// gcc reads what the shell makes of the name.
+    #[test]
+    fn a_name_that_the_shell_changes_is_left_to_nvcc() {
+        for word in [
+            "@qui\"et\"",
+            "\"@\"quiet",
+            "@qui\\et",
+            "\\@quiet",
+            "@$NAME",
+            "$NAME",
+            "\"$NAME\"",
+            "`cat`",
+            "@qu*",
+            "\"@a,b\"",
+            "--con\"fig=quiet\"",
+            "--config=~/quiet",
+        ] {
+            let invocation = parse(&format!("-c a.cu -Xcompiler {word}"));
+            assert_eq!(invocation.plain, Some(NAMED_BY_SHELL), "{word}");
+        }
+        for word in [
+            "@quiet",
+            "\"@quiet\"",
+            "'@quiet'",
+            "-DA=\"@b\"",
+            "-DA=\\\"b\\\"",
+        ] {
+            let invocation = parse(&format!("-c a.cu -Xcompiler {word}"));
+            assert_eq!(invocation.plain, None, "{word}");
+        }
     }
 
     #[test]

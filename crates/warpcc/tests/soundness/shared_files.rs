@@ -1,9 +1,9 @@
 //! Tests files besides the outputs that depend on how warpcc runs a plan: several steps append to one, or its name holds the
 //! name of a temporary folder.
 
-use crate::ONE;
 use crate::side_files::{REASON, demand_bypass, space};
 use crate::space::{Program, Snapshot};
+use crate::{ONE, TWO};
 
 /// Every pass of clang appends to the file, in nvcc's order.
 #[test]
@@ -72,6 +72,29 @@ fn a_log_of_programs_that_an_options_file_names_is_nvccs() {
         assert_eq!(logs[0], logs[1], "cold");
         assert_eq!(logs[0], logs[2], "again");
         space.clear_cache();
+    }
+}
+
+/// gcc reads what the shell makes of the name, and no file has the name that was typed.
+#[test]
+fn an_options_file_whose_name_the_shell_changes_is_nvccs() {
+    for word in ["@opt\"ions\"", "\"@\"options", "@opt\\ions", "@$NAME"] {
+        let mut space = crate::simple("options-through-shell");
+        space.set_env("NAME", "options");
+        let words = "-Xclang -header-include-file -Xclang list";
+        space.write("options", words);
+        let line = format!("{TWO} -ccbin clang++-14 -Xcompiler {word}");
+        let lists = [Program::Nvcc, Program::Launcher, Program::Launcher].map(|program| {
+            space.write("list", "old\n");
+            let said = space.run(&program, &space.words(&line));
+            assert_eq!(said.code, 0, "{}", said.stderr_text());
+            let list = String::from_utf8(space.read("list")).expect("text");
+            let users = list.lines().filter(|line| !line.contains("tmpxft_"));
+            users.map(str::to_owned).collect::<Vec<_>>()
+        });
+        assert!(lists[0].len() > 3, "{lists:?}");
+        assert_eq!(lists[0], lists[1], "{word}, cold");
+        assert_eq!(lists[0], lists[2], "{word}, again");
     }
 }
 
