@@ -9,9 +9,11 @@ use std::io::Read as _;
 use std::path::Path;
 
 use memchr::memmem::Finder;
+use rustix::fs::FileType;
 use warpcc_cache::regular_file;
 use warpcc_watch::Observed;
 
+use crate::compiler_cache::is_compiler_cache;
 use crate::conditions;
 use crate::own_name;
 
@@ -51,8 +53,24 @@ pub fn may_differ(
             let file = directory.join(path);
             // A compiler contains the names of its options. Another program may be a wrapper.
             !(is_planned(path) || conditions::is_compiler(path) && is_program(&file))
-                && own_name::is_in_file(&finder, &file).unwrap_or(false)
+                && own_name::is_in_file(&finder, &file)
+                    .unwrap_or_else(|_| may_have_held_options(observed, path))
         })
+}
+
+/// Whether a file that cannot be read any more may have been one with options: a script may have written it and removed it.
+/// The temporary files that compilers and compiler caches write hold code.
+fn may_have_held_options(observed: &Observed, path: &Path) -> bool {
+    let found = observed.read.get(path.as_os_str());
+    let kind = found.map(|found| FileType::from_raw_mode(found.mode));
+    let holds_code = observed
+        .writers
+        .get(path.as_os_str())
+        .is_some_and(|program| {
+            is_compiler_cache(program) || conditions::is_compiler(program) && is_program(program)
+        });
+    // Nobody reads options from a device, and a folder has none.
+    !(holds_code || matches!(kind, Some(FileType::Directory | FileType::CharacterDevice)))
 }
 
 fn is_program(file: &Path) -> bool {

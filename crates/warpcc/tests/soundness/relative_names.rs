@@ -120,6 +120,37 @@ fn an_option_of_clangs_front_end_moves_a_relative_object() {
     }
 }
 
+/// No file that is left has the option's whole name.
+#[test]
+fn options_in_a_file_that_a_wrapper_removes_move_a_relative_object() {
+    let space = space("options-removed");
+    let script = "#!/bin/sh\noption=-working\nfile=$(mktemp)\n\
+        echo -Xclang $option-directory -Xclang {work}/sub > $file\n\
+        clang++-14 @$file \"$@\"\ncode=$?\nrm $file\nexit $code\n";
+    space.script("cc.sh", &space.fill(script));
+    for output in ["{work}/out.o", "out.o"] {
+        is_nvccs(
+            &space,
+            &format!("-c {{work}}/case.cpp -o {output} -ccbin {{work}}/cc.sh"),
+        );
+    }
+    assert!(space.exists("sub/out.o"));
+}
+
+/// Its temporary assembly is gone when the log is read.
+#[test]
+fn a_clang_that_removes_its_assembly_is_cached() {
+    let space = space("assembly-removed");
+    space.script(
+        "cc.sh",
+        "#!/bin/sh\nexec clang++-14 -fno-integrated-as \"$@\"\n",
+    );
+    let line = format!("{ONE} -ccbin {{work}}/cc.sh");
+    let built = space.agree(&line);
+    built.demand_no_fallback();
+    space.again(&line, &built).demand_direct_hit();
+}
+
 /// It opens the source under the plan's name.
 #[test]
 fn a_wrapper_that_looks_around_first_is_cached() {
