@@ -8,7 +8,7 @@ use std::io::{self, Read as _};
 use std::path::Path;
 
 use rustix::fs::{Mode, OFlags};
-use rustix::io::Errno;
+use rustix::io::{Errno, retry_on_intr};
 
 /// Opens a regular file. Nothing else is opened, not even for a moment: somebody who waits to write into a pipe would take that
 /// for the reader, and a device may do something.
@@ -22,9 +22,11 @@ pub fn open(path: &Path) -> io::Result<File> {
     }
     // Where a pipe has taken its place since, opening it without NONBLOCK would wait for a writer.
     let flags = OFlags::RDONLY | OFlags::NOCTTY | OFlags::CLOEXEC;
-    let opened = match rustix::fs::open(path, flags | OFlags::NONBLOCK, Mode::empty()) {
+    // On some file systems a signal interrupts an open.
+    let open_with = |flags| retry_on_intr(|| rustix::fs::open(path, flags, Mode::empty()));
+    let opened = match open_with(flags | OFlags::NONBLOCK) {
         // Another process has a lease on the file, and gives it back when asked.
-        Err(Errno::WOULDBLOCK) => rustix::fs::open(path, flags, Mode::empty()),
+        Err(Errno::WOULDBLOCK) => open_with(flags),
         opened => opened,
     };
     let file = File::from(opened?);
@@ -34,13 +36,29 @@ pub fn open(path: &Path) -> io::Result<File> {
     }
 }
 
-/// The content of a regular file.
+/// What is read at most of a file that says it is empty, as those of `/proc` do.
+const MOST_WITHOUT_SIZE: u64 = 16 << 20;
+
+/// The content of a regular file when it is opened. A file to which another process adds without end has an end here.
 ///
 /// # Errors
 /// It cannot be read, or it is no regular file.
 pub fn read(path: &Path) -> io::Result<Vec<u8>> {
+    let file = open(path)?;
+    let size = size_of(&file)?;
+    read_until(file, size)
+}
+
+fn size_of(file: &File) -> io::Result<u64> {
+    Ok(match file.metadata()?.len() {
+        0 => MOST_WITHOUT_SIZE,
+        size => size,
+    })
+}
+
+fn read_until(file: File, size: u64) -> io::Result<Vec<u8>> {
     let mut content = Vec::new();
-    open(path)?.read_to_end(&mut content)?;
+    file.take(size).read_to_end(&mut content)?;
     Ok(content)
 }
 
@@ -94,6 +112,22 @@ mod tests {
         said.read_exact(&mut line).expect("a lease");
         assert_eq!(read(&file).expect("its content"), b"text");
         assert!(holder.wait().expect("an end").success());
+    }
+
+    /// As a log does to which another process adds all the time.
+    #[test]
+    fn a_file_that_grows_while_it_is_read_has_an_end() {
+        use std::io::Write as _;
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("log");
+        std::fs::write(&path, "text").expect("a file");
+        let opened = open(&path).expect("the file");
+        let size = size_of(&opened).expect("its size");
+        let mut log = File::options().append(true).open(&path).expect("the file");
+        log.write_all(b"more").expect("room");
+        assert_eq!(read_until(opened, size).expect("its content"), b"text");
+        let own = read(Path::new("/proc/self/status")).expect("a file without a size");
+        assert!(own.starts_with(b"Name:"));
     }
 
     #[test]
