@@ -48,7 +48,8 @@ pub fn may_differ(
         .iter()
         .map(|(_, value)| value.as_encoded_bytes());
     let mut files = observed.read.keys().chain(&observed.processes);
-    values.any(|value| finder.find(value).is_some())
+    observed.names_folder
+        || values.any(|value| finder.find(value).is_some())
         || files.any(|path| {
             let file = directory.join(path);
             // A compiler contains the names of its options. Another program may be a wrapper.

@@ -22,6 +22,7 @@
 //! | `K` | path | removed, or renamed to something else |
 //! | `Y` `Z` | length: u16 LE, path, target | a link was read; a path was resolved |
 //! | `V` | name | an environment variable was asked for |
+//! | `d` | | an argument of the program has clang's `-working-directory` in it |
 //! | `J` | | the program has the list of all variables, `environ` |
 //! | `P` | pid, path | this pid is about to become the program at path |
 //! | `N` | pid, path | this pid was spawned as the program at path |
@@ -56,7 +57,7 @@
 #![no_std]
 #![allow(unsafe_code)] // The C library's functions are replaced here: every line is an FFI boundary.
 
-use core::ffi::{c_long, c_void};
+use core::ffi::{c_char, c_int, c_long, c_void};
 use core::sync::atomic::{AtomicPtr, Ordering};
 
 mod asked;
@@ -142,11 +143,15 @@ macro_rules! hook {
     )*};
 }
 
-extern "C" fn start() {
-    // SAFETY: runs once, before main, on the only thread.
+/// glibc calls it with the arguments of `main`.
+unsafe extern "C" fn start(count: c_int, arguments: *const *const c_char) {
+    // SAFETY: runs once, before main, on the only thread; the arguments are `count` strings.
     unsafe {
         let errno = *sys::__errno_location();
         state::started();
+        if state::names_folder(count, arguments) {
+            state::path(b'd', b"");
+        }
         exec::resolve_early();
         streams::resolve_early();
         *sys::__errno_location() = errno;
@@ -159,7 +164,7 @@ extern "C" fn finish() {
 
 #[used]
 #[unsafe(link_section = ".init_array")]
-static START: extern "C" fn() = start;
+static START: unsafe extern "C" fn(c_int, *const *const c_char) = start;
 
 #[used]
 #[unsafe(link_section = ".fini_array")]

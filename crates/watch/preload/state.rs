@@ -272,6 +272,22 @@ pub(crate) fn finished() {
     unsafe { *sys::__errno_location() = errno };
 }
 
+/// Whether an argument has clang's `-working-directory` in it. No other sign of this option is seen.
+///
+/// # Safety
+/// `arguments` are `count` strings that end in NUL, or a null pointer.
+pub(crate) unsafe fn names_folder(count: c_int, arguments: *const *const c_char) -> bool {
+    const OPTION: &[u8] = b"-working-directory";
+    let count = usize::try_from(count).unwrap_or_default();
+    (0..count).any(|number| {
+        // SAFETY: as the caller promises.
+        let argument = unsafe { *arguments.add(number) };
+        // SAFETY: a string that ends in NUL.
+        let text = |argument| unsafe { CStr::from_ptr(argument) }.to_bytes();
+        !argument.is_null() && text(argument).windows(OPTION.len()).any(|part| part == OPTION)
+    })
+}
+
 /// The constructor.
 pub(crate) fn started() {
     // This is called without our lock, like `libraries`.

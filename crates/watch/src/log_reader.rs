@@ -189,6 +189,7 @@ impl<'k> Reader<'k> {
                 names.insert(name.to_owned());
             }
             Event::HasEnviron => _ = observed.have_environ.insert(program()),
+            Event::NamesFolder => observed.names_folder = true,
             Event::AskedDirectory => _ = observed.asked_directory.insert(program()),
             Event::AskedLimit(number) => {
                 if !image.known {

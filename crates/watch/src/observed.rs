@@ -56,6 +56,8 @@ pub struct Observed {
     pub variables: BTreeMap<PathBuf, BTreeSet<OsString>>,
     /// Executables that import the list of all variables, and may look through it.
     pub have_environ: BTreeSet<PathBuf>,
+    /// Whether an argument of a program has clang's `-working-directory` in it.
+    pub names_folder: bool,
     /// Executables that asked for the working directory.
     pub asked_directory: BTreeSet<PathBuf>,
     /// Paths that may be executed, by the result of `access` in programs for which `known` did not hold.

@@ -120,6 +120,22 @@ fn an_option_of_clangs_front_end_moves_a_relative_object() {
     }
 }
 
+/// No file has the option's whole name, and only the arguments of clang show it.
+#[test]
+fn an_option_that_a_wrapper_makes_of_parts_moves_a_relative_object() {
+    let space = space("option-of-parts");
+    let script = "#!/bin/sh\noption=-working\n\
+        exec clang++-14 -Xclang $option-directory -Xclang {work}/sub \"$@\"\n";
+    space.script("cc.sh", &space.fill(script));
+    for output in ["{work}/out.o", "out.o"] {
+        is_nvccs(
+            &space,
+            &format!("-c {{work}}/case.cpp -o {output} -ccbin {{work}}/cc.sh"),
+        );
+    }
+    assert!(space.exists("sub/out.o"));
+}
+
 /// No file that is left has the option's whole name.
 #[test]
 fn options_in_a_file_that_a_wrapper_removes_move_a_relative_object() {
