@@ -135,9 +135,9 @@ impl Tree {
         }
     }
 
-    /// Whether a file with a line for each call of a wrapper has the lines that nvcc left there, in any order. `may_have_more`:
-    /// each line may be there more often.
-    pub fn has_the_same_lines(&self, got: &Self, path: &Path, may_have_more: bool) -> bool {
+    /// Whether a file with a line for each call of a wrapper has the lines that nvcc left there, in any order. `in_any_number`:
+    /// some may be there more often than others.
+    pub fn has_the_same_lines(&self, got: &Self, path: &Path, in_any_number: bool) -> bool {
         let lines = |tree: &Self| match tree.0.get(path).map(|node| &node.kind) {
             Some(NodeContent::File(bytes)) => {
                 let mut lines: Vec<_> = bytes
@@ -152,7 +152,7 @@ impl Tree {
         let (Some(mut want), Some(mut got)) = (lines(self), lines(got)) else {
             return false;
         };
-        if may_have_more && got.len() > want.len() {
+        if in_any_number {
             want.dedup();
             got.dedup();
         }
