@@ -210,7 +210,9 @@ impl Invocation {
                 effect: Effect::HostOptions,
                 value: Some(value),
                 ..
-            } => value.split([',', ' ']).collect(),
+            } => value
+                .split(|c: char| c == ',' || c.is_ascii_whitespace())
+                .collect(),
             Item::Forwarded(word) => vec![word.as_str()],
             _ => Vec::new(),
         })

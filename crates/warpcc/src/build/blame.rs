@@ -64,6 +64,7 @@ fn release(graph: &TaskGraph) -> Option<(u32, u32)> {
 /// - gcc, clang, as: `a.cu:3:10: fatal error: …`, `a.s:12: Error: …`
 /// - cudafe++, cicc: `a.cu(3): error: …`
 /// - ptxas: `ptxas a.ptx, line 3; error   : …`
+/// - ptxas of a whole kernel: `Unresolved extern function`, `uses too much shared data`
 /// - linkers: `undefined reference to`, `multiple definition of`
 fn names_a_place(messages: &[u8]) -> bool {
     let mut lines = messages.split(|&byte| byte == b'\n');
@@ -74,6 +75,8 @@ fn names_a_place(messages: &[u8]) -> bool {
             || contains("undefined reference to")
             || contains("Undefined reference to")
             || contains("multiple definition of")
+            || contains("Unresolved extern function")
+            || contains("uses too much")
     })
 }
 
@@ -112,6 +115,8 @@ mod tests {
             "/tmp/ccX.s: Assembler messages:\n/tmp/ccX.s:12: Error: no such instruction: `x'",
             "/usr/bin/ld: a.o: in function `main':\na.cu:(.text+0x5): undefined reference to `f()'",
             "nvlink error   : Undefined reference to '_Z1fv' in 'a.o'",
+            "ptxas fatal   : Unresolved extern function '_Z1fv'",
+            "ptxas error   : Entry function '_Z1kv' uses too much shared data (0x20000 bytes, 0xc000 max)",
         ] {
             assert!(names_a_place(text.as_bytes()), "{text}");
         }
