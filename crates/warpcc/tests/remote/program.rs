@@ -125,7 +125,7 @@ fn demand_end(process: Pid) {
 #[test]
 fn without_it_a_call_misses_and_doctor_says_so() {
     let mut alone = Alone::new("program-missing");
-    alone.survives("warpcc-remote is missing; install it beside warpcc");
+    alone.survives("warpcc-remote is missing; install it next to warpcc");
     let own = |words: &[&str]| {
         let words: Vec<String> = words.iter().map(|&word| word.to_owned()).collect();
         let program = Program::Other(alone.folder.join("warpcc"), Vec::new());
