@@ -59,6 +59,11 @@ pub fn launch(compiler: &OsStr, args: &[OsString], context: ProcessContext) -> i
         }
     };
     let log = Log::new(config.log.value.clone());
+    // Without it, warpcc sees neither its tools' files nor which processes have ended.
+    if !context.has_proc {
+        crate::log::warn("/proc cannot be read; mount it; running nvcc without warpcc");
+        return become_compiler(&file, args, &context);
+    }
     if outputs::umask_locks_out_owner() {
         // The call is not counted, because that would make files in the cache.
         log.line(|| "running nvcc: the umask takes rights from the user itself".to_owned());

@@ -65,8 +65,10 @@ fn main() -> std::process::ExitCode {
 /// One of warpcc's own commands failed.
 fn start(args: &[OsString]) -> anyhow::Result<i32> {
     let directory = std::env::current_dir();
+    let (ourselves, has_proc) = config::ourselves();
     let context = ProcessContext {
-        ourselves: config::ourselves()?,
+        ourselves,
+        has_proc,
         directory: directory.as_deref().unwrap_or(Path::new("")).to_owned(),
         environment: config::environment(),
         started: SystemTime::now(),

@@ -8,6 +8,8 @@ use std::time::SystemTime;
 pub struct ProcessContext {
     /// This program's file, and those of the warpccs that started it.
     pub ourselves: Vec<PathBuf>,
+    /// Whether `/proc` can be read.
+    pub has_proc: bool,
     /// The working directory; empty where it has been removed.
     pub directory: PathBuf,
     /// The whole environment.

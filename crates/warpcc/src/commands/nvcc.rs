@@ -126,6 +126,7 @@ mod tests {
     fn another_program_is_told_from_nvcc_and_from_its_arguments() {
         let context = ProcessContext {
             ourselves: Vec::new(),
+            has_proc: true,
             directory: "/".into(),
             environment: vec![("PATH".into(), "/usr/bin:/bin".into())],
             started: std::time::SystemTime::UNIX_EPOCH,

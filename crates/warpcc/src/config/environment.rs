@@ -1,8 +1,8 @@
 //! The environment of this process: the only reader.
 
-use std::ffi::OsString;
-use std::io;
-use std::path::PathBuf;
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
 
 /// A variable of this process.
 pub fn variable(name: &str) -> Option<OsString> {
@@ -21,16 +21,24 @@ pub fn switch_guards_off() {
 /// warpcc, perhaps a copy, it then only runs the compiler.
 pub const BEHIND: &str = "WARPCC_BEHIND";
 
-/// This program's file first, then those of the warpccs that started it.
-///
-/// # Errors
-/// The system does not say which file this process runs.
-pub fn ourselves() -> io::Result<Vec<PathBuf>> {
-    let mut files = vec![std::env::current_exe()?.canonicalize()?];
+/// This program's file first, then those of the warpccs that started it; and whether `/proc` tells the first.
+pub fn ourselves() -> (Vec<PathBuf>, bool) {
+    let own = std::env::current_exe().and_then(|file| file.canonicalize());
+    let has_proc = own.is_ok();
+    let mut files = vec![own.unwrap_or_else(|_| started_by_name())];
     if let Some(behind) = variable(BEHIND) {
         files.extend(std::env::split_paths(&behind).filter(|p| !p.as_os_str().is_empty()));
     }
-    Ok(files)
+    (files, has_proc)
+}
+
+/// This program's file where `/proc` does not tell it: by the name with which the kernel was asked to start it. Without
+/// it, a link named nvcc could not be told from the real nvcc.
+fn started_by_name() -> PathBuf {
+    let name = OsStr::from_bytes(rustix::param::linux_execfn().to_bytes());
+    Path::new(name)
+        .canonicalize()
+        .unwrap_or_else(|_| PathBuf::from(name))
 }
 
 /// Whether the user wants no colours, see no-color.org.

@@ -289,3 +289,40 @@ fn signals_all_the_time() {
         }
     }
 }
+
+#[test]
+fn without_proc_nvcc_runs_and_one_line_says_why() {
+    let mut space = space("no-proc");
+    let theirs = run(&space, &Program::Nvcc, DEVICE).1;
+    let nvcc = space.command(&Program::Nvcc, &[]).get_program().to_owned();
+    // By a link too, which must not take itself for the real nvcc, the next one in PATH.
+    let link = space.beside("links").join("nvcc");
+    crate::space::make_dir(&space.beside("links"));
+    std::os::unix::fs::symlink(TestSpace::warpcc(), &link).expect("a link");
+    let nvcc_folder = Path::new(&nvcc).parent().expect("a folder").display();
+    let path = format!(
+        "{}:{nvcc_folder}:/usr/bin:/bin",
+        space.beside("links").display()
+    );
+    space.set_env("PATH", &path);
+    let launcher = vec![TestSpace::warpcc().display().to_string(), "nvcc".to_owned()];
+    for words in [launcher, vec![link.display().to_string()]] {
+        let mut first: Vec<String> = ["--mount", "--propagation", "private", "sh", "-c"]
+            .map(str::to_owned)
+            .to_vec();
+        first.push("mount -t tmpfs none /proc || exit 77; exec \"$@\"".to_owned());
+        first.push("sh".to_owned());
+        first.extend(words.iter().cloned());
+        let (outcome, ours) = run(&space, &Program::Other("unshare".into(), first), DEVICE);
+        let said = outcome.stderr_text();
+        if outcome.code == 77 || said.contains("unshare failed") {
+            return skipped("a mount namespace without /proc needs root");
+        }
+        assert_eq!(outcome.code, 0, "{words:?}: {said}");
+        assert!(
+            said.starts_with("warpcc: warning: /proc") && said.lines().count() == 1,
+            "{words:?}: {said}"
+        );
+        assert_eq!(ours.entries, theirs.entries, "{words:?}");
+    }
+}

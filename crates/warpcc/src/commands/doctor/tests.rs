@@ -16,6 +16,7 @@ use crate::process_context::ProcessContext;
 fn context(folder: &Path, environment: &[(&str, &str)]) -> ProcessContext {
     ProcessContext {
         ourselves: Vec::new(),
+        has_proc: true,
         directory: folder.to_owned(),
         environment: environment
             .iter()
