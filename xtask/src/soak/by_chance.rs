@@ -7,8 +7,10 @@ use std::path::Path;
 /// `-cuda`, and without names that gcc and nvcc make up.
 pub fn without_names(root: &Path, bytes: &[u8]) -> String {
     let mut text = String::from_utf8_lossy(bytes).into_owned();
-    for folder in ["keep/", "tmp/", "tmp2/", "cache/"] {
-        let folder = root.join(folder).to_string_lossy().into_owned();
+    // A wrapper that drops `TMPDIR` makes gcc use `/tmp`.
+    let own = ["keep/", "tmp/", "tmp2/", "cache/"].map(|folder| root.join(folder));
+    let own = own.map(|folder| folder.to_string_lossy().into_owned());
+    for folder in own.into_iter().chain(["/tmp/cc".to_owned()]) {
         while let Some(at) = text.find(&folder) {
             let end = end_of_name(&text, at);
             let slash = text[at..end].rfind('/').map_or(at, |slash| at + slash);

@@ -58,14 +58,22 @@ impl History {
     /// A line with an open quote.
     pub fn parse(text: &str) -> Result<Self> {
         let mut steps = Vec::new();
+        // A quoted word can have several lines.
+        let mut step = String::new();
         for line in text.lines() {
-            if line.starts_with('#') || line.trim().is_empty() {
+            if step.is_empty() && (line.starts_with('#') || line.trim().is_empty()) {
                 continue;
             }
-            let Some(words) = shlex::split(line) else {
-                bail!("an open quote: {line}");
-            };
-            steps.push(Step(words));
+            step += line;
+            if let Some(words) = shlex::split(&step) {
+                steps.push(Step(words));
+                step.clear();
+            } else {
+                step.push('\n');
+            }
+        }
+        if !step.is_empty() {
+            bail!("an open quote: {step}");
         }
         Ok(Self(steps))
     }
@@ -117,11 +125,12 @@ mod tests {
 
     #[test]
     fn a_history_is_its_text() {
-        let text = "write w/a.h '@cicc env SK_A' ''\ncall -c s.cu -o 'it'\\''s.o'\n";
+        let text = "write w/a.h '@cicc env SK_A' ''\ncall -c s.cu -o 'it'\\''s.o'\nwrite s.cu '#if 1\n#endif' x\n";
         let history = History::parse(text).expect("parses");
         assert_eq!(history.to_string(), text);
         assert_eq!(history.0[1].rest()[3], "it's.o");
-        assert_eq!(history.shape(), "write-env");
+        assert_eq!(history.0[2].rest()[1], "#if 1\n#endif");
+        assert_eq!(history.shape(), "write-env_write");
         assert!(History::parse("write 'open").is_err());
     }
 }

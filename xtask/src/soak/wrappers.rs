@@ -49,9 +49,9 @@ const STARTED: [&str; 11] = [
     "exec nice g++ \"$@\"",
     "exec timeout 600 g++ \"$@\"",
     "exec setsid -w g++ \"$@\"",
-    // One fixed name for every output.
+    // A name that holds nothing of the output's. Two processes never have the same.
     "for w; do [ \"$last\" = -o ] && out=$w; last=$w; done; g++ \"$@\" || exit; \
-     if [ -f \"$out\" ]; then cp \"$out\" $TMPDIR/fixed && cat $TMPDIR/fixed > \"$out\"; rm -f $TMPDIR/fixed; fi",
+     if [ -f \"$out\" ]; then cp \"$out\" $TMPDIR/fixed$$ && cat $TMPDIR/fixed$$ > \"$out\"; rm -f $TMPDIR/fixed$$; fi",
     // The compiler writes elsewhere, and the result is moved to its place.
     "for w; do [ \"$last\" = -o ] && out=$w; last=$w; done; g++ \"$@\" || exit; \
      if [ -f \"$out\" ]; then cp \"$out\" \"$out.new\" && mv \"$out.new\" \"$out\"; fi",
