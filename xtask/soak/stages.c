@@ -78,12 +78,17 @@ static void add_environment(struct text *out) {
 #endif
 }
 
-/* Of a pipe that somebody may fill again. */
+/* Of a pipe that somebody may fill again. It is empty while the writer of the last reader's line has it open. */
 static void add_first_line(struct text *out, const char *path) {
     char line[256];
-    int fd = open(path, O_RDONLY);
-    ssize_t len = fd < 0 ? -1 : read(fd, line, sizeof line - 1);
-    if (fd >= 0) close(fd);
+    ssize_t len;
+    struct stat found = {0};
+    do {
+        int fd = open(path, O_RDONLY);
+        if (fd >= 0 && fstat(fd, &found)) found.st_mode = 0;
+        len = fd < 0 ? -1 : read(fd, line, sizeof line - 1);
+        if (fd >= 0) close(fd);
+    } while (len == 0 && S_ISFIFO(found.st_mode));
     line[len < 0 ? 0 : len] = 0;
     line[strcspn(line, "\n")] = 0;
     add(out, len < 0 ? " absent" : " [%s]", line);
