@@ -164,14 +164,8 @@ fn call(space: &Space, lines: &[Vec<String>], verdict: &mut Verdict) -> io::Resu
         true => return Ok(found),
     };
     found.extend(want.differences(&got, &space.root));
-    // Commands run at once, and those before a second run or before nvcc took over called the wrapper too.
-    // docs/troubleshooting.md says so.
     let in_any_number = bypassed || nvcc_was_wanted.contains(&true) || runs_twice;
-    found.retain(|line| {
-        let name = line.split_once(BYTES_DIFFER).map_or("", |(name, _)| name);
-        !(name.ends_with("/data/log")
-            && want.has_the_same_lines(&got, &space.root.join(name), in_any_number))
-    });
+    found.retain(|line| !is_of_a_wrappers_log(space, line, (&want, &got), in_any_number));
     if !space.is_fake() {
         let name = |line: &str| line.split(": ").next().unwrap_or_default().to_owned();
         found.retain(|line| !by_chance::is_left_by_cicc(Path::new(&name(line))));
@@ -194,6 +188,21 @@ fn call(space: &Space, lines: &[Vec<String>], verdict: &mut Verdict) -> io::Resu
         }
     }
     Ok(found)
+}
+
+/// Whether a difference is only the order of the lines in a wrapper's log, or their number: commands run at once, and those
+/// before a second run or before nvcc took over called the wrapper too. docs/troubleshooting.md says so.
+fn is_of_a_wrappers_log(
+    space: &Space,
+    difference: &str,
+    (want, got): (&Tree, &Tree),
+    in_any_number: bool,
+) -> bool {
+    let name = difference
+        .split_once(BYTES_DIFFER)
+        .map_or("", |(name, _)| name);
+    name.ends_with("/data/log")
+        && want.has_the_same_lines(got, &space.root.join(name), in_any_number)
 }
 
 /// The files that nvcc leaves, where warpcc's own were wanted and nvcc carried out the call: nvcc's result contains the
