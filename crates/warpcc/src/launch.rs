@@ -59,9 +59,11 @@ pub fn launch(compiler: &OsStr, args: &[OsString], context: ProcessContext) -> i
         }
     };
     let log = Log::new(config.log.value.clone());
-    // Without it, warpcc sees neither its tools' files nor which processes have ended.
+    // Or somebody removed warpcc's file. Without /proc, warpcc sees neither its tools' files nor which processes have ended.
     if !context.has_proc {
-        crate::log::warn("/proc cannot be read; mount it; running nvcc without warpcc");
+        crate::log::warn(
+            "/proc does not say where warpcc's own file is; is it mounted? Running nvcc without warpcc",
+        );
         return become_compiler(&file, args, &context);
     }
     if outputs::umask_locks_out_owner() {

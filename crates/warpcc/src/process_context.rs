@@ -8,7 +8,7 @@ use std::time::SystemTime;
 pub struct ProcessContext {
     /// This program's file, and those of the warpccs that started it.
     pub ourselves: Vec<PathBuf>,
-    /// Whether `/proc` can be read.
+    /// Whether `/proc` says where this program's file is.
     pub has_proc: bool,
     /// The working directory; empty where it has been removed.
     pub directory: PathBuf,
