@@ -8,6 +8,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
+/// The size that [`Mode::Stall`] claims, in bytes: more than a call of the attacks may allocate. A result of more than half of
+/// the free disk is refused without a request, so it is not larger than it must be.
+pub const STALLED_SIZE: u64 = 1700 << 20;
+
 /// The way in which the server answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
@@ -178,7 +182,8 @@ fn serve(connection: TcpStream, state: &State) -> std::io::Result<()> {
             }
             Mode::Dies if number >= 1 => return Ok(()),
             Mode::Stall if path.starts_with("/cas/") => {
-                out.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 3221225472\r\n\r\n")?;
+                let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {STALLED_SIZE}\r\n\r\n");
+                out.write_all(head.as_bytes())?;
                 while !state.over.load(Ordering::Relaxed) {
                     thread::sleep(Duration::from_millis(100));
                 }

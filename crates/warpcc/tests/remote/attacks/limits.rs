@@ -6,7 +6,7 @@ use bazel_remote_apis::build::bazel::remote::execution::v2 as re;
 use warpcc_cache::{Digest, encode_record};
 
 use super::ENOUGH;
-use crate::faulty::{Faulty, Mode};
+use crate::faulty::{Faulty, Mode, STALLED_SIZE};
 use crate::forger::{self, Forger};
 use crate::{ONE, Project};
 
@@ -217,7 +217,7 @@ fn claimed_sizes_cost_no_time_and_no_memory() {
     let mut forged = forger.honest(&direct);
     forged[0].outcome.outputs[0].digest = Digest {
         hash: [7; 32],
-        size: 3 << 30,
+        size: STALLED_SIZE,
     };
     let record = encode_record(&forger::key(&direct), &forged).expect("a record");
     server.put(&format!("/ac/{direct}"), forger::result(&record));
@@ -229,6 +229,9 @@ fn claimed_sizes_cost_no_time_and_no_memory() {
         (Mode::Endless, "more than 1 MiB"),
     ] {
         server.set(mode);
-        forger.attack(LITTLE).demand_one_warning(about);
+        let call = forger.attack(LITTLE);
+        let refused = forger.refused();
+        assert_eq!(refused, 0, "is less than 4 GiB of this disk free?");
+        call.demand_one_warning(about);
     }
 }
