@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use crate::search_path::{find_program, is_executable};
 
 /// Programs that are installed under a compiler's name and look for the compiler behind them in `PATH`.
-const CACHES: &[&str] = &["ccache", "sccache"];
+pub const CACHES: &[&str] = &["ccache", "sccache"];
 
 /// Finds a program as [`find_program`] does. If a compiler cache has the compiler's name, this finds the compiler that
 /// the cache would run. There are three reasons: warpcc caches the result already; the files that the cache reads for

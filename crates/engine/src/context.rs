@@ -11,7 +11,6 @@ use warpcc_plan::{TaskGraph, lines};
 use crate::artifact::Artifacts;
 use crate::event::{Finished, StepOutcome};
 use crate::options::RunOptions;
-use crate::shared_files::SharedFiles;
 use crate::shared_libraries::{Loaded, loaded_by};
 use crate::side_files::SideFiles;
 
@@ -22,8 +21,6 @@ pub struct RunContext<'a> {
     pub artifacts: &'a Artifacts<'a>,
     pub clock: Instant,
     pub side_files: SideFiles,
-    /// The files that depend on how the plan is run.
-    pub shared_files: SharedFiles,
     /// Whether a text with other line numbers counts as another text.
     pub lines_count: bool,
     tools: ToolContents,
@@ -92,8 +89,7 @@ impl<'a> RunContext<'a> {
             options,
             artifacts,
             clock: Instant::now(),
-            side_files: SideFiles::new(),
-            shared_files: SharedFiles::default(),
+            side_files: SideFiles::default(),
             tools: ToolContents::default(),
             loaded: LoadedLibraries::default(),
             made: OwnResults::default(),

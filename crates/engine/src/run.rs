@@ -16,7 +16,6 @@ use crate::event::{Finished, StepOutcome};
 use crate::options::{Order, RunOptions};
 use crate::process::Children;
 use crate::schedule::{Effects, End, Schedule};
-use crate::shared_files::SharedBy;
 use crate::states::TaskStates;
 use crate::task;
 use crate::traced_inputs::TracedInputs;
@@ -42,12 +41,8 @@ pub struct Run {
     /// The user's old output, if a failing step looked for it. The step did not find it, because its output is in the
     /// scratch folder.
     pub unmet_output: Option<PathBuf>,
-    /// In a failing run, a file that is not an output and that nvcc may have left with another content. Either a step
-    /// that nvcc would have started and one that it would not have started wrote it, or two steps wrote it at the same
-    /// time and one of them read it.
-    pub contested_file: Option<PathBuf>,
-    /// A file besides the outputs to which several steps appended, in another order than nvcc's perhaps.
-    pub shared_file: Option<PathBuf>,
+    /// A file besides the outputs that a command changed, or would have changed before its turn.
+    pub changed_file: Option<PathBuf>,
 }
 
 /// Milliseconds that a task will take, waiting not counted.
@@ -97,14 +92,7 @@ pub fn execute(
         schedule.give_up(error.to_string());
     }
     run_all(&context, &mut schedule, each);
-    // Undo the side files of tasks that nvcc would not have started.
-    let contested_file = (context.side_files).contested(|task| !schedule.counts(task));
-    let mixed_up = match in_plan_order {
-        true => None,
-        false => context.side_files.mixed_up(),
-    };
-    context.side_files.undo(|task| !schedule.counts(task));
-    context.shared_files.remove_private_names(options.scratch);
+    context.side_files.remove_private_names(options.scratch);
     let mut unmet_output = None;
     for failed in schedule.failures() {
         unmet_output = unmet_output.or_else(|| task::unmet_output(&context, failed));
@@ -113,27 +101,7 @@ pub fn execute(
     schedule.show_rest(each);
     let mut run = collect(graph, &artifacts, schedule.end(), began);
     run.unmet_output = unmet_output;
-    if let Some(file) = &mixed_up {
-        let why = format!("{} is written by two commands at once", file.display());
-        run.seen.set_side_file(&why);
-    }
-    run.contested_file = contested_file.or(mixed_up);
-    let shared = context.shared_files.of_several_steps();
-    match shared.filter(|_| !in_plan_order) {
-        // nvcc overwrites it, too, or makes it anew.
-        Some((file, SharedBy::Overwriting)) => {
-            context.side_files.remove_new(&file);
-            let why = format!("{} is written by several commands", file.display());
-            run.seen.set_side_file(&why);
-        }
-        // nvcc would append to it once more.
-        Some((file, SharedBy::Appending)) => run.shared_file = Some(file),
-        None => {}
-    }
-    if run.seen.side_file.is_some() {
-        // nvcc does the call from its beginning.
-        context.side_files.undo(|_| true);
-    }
+    run.changed_file = context.side_files.changed();
     let is_well = run.code == 0 && run.retry.is_none() && run.abort_reason.is_none();
     if is_well && run.seen.is_of_compilers() {
         any_lines::share(&context, &run.tasks);
@@ -241,8 +209,7 @@ fn collect(graph: &TaskGraph, artifacts: &Artifacts<'_>, mut end: End, began: Sy
         retry: end.retry,
         abort_reason: end.abort_reason,
         unmet_output: None,
-        contested_file: None,
-        shared_file: None,
+        changed_file: None,
     };
     if run.retry.is_some() {
         return run;

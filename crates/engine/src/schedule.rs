@@ -20,6 +20,7 @@ use crate::any_lines::OTHER_LINES;
 use crate::artifact::LOST;
 use crate::event::{Finished, StepOutcome};
 use crate::failure::OnFailure;
+use crate::held::HELD;
 use crate::local::HALF_FAILED;
 use crate::splice::{NOT_SPLICED, SAID_SOMETHING};
 use crate::states::{TaskState, TaskStates};
@@ -173,10 +174,20 @@ impl<'a> Schedule<'a> {
 
     fn broke_off(&mut self, task: usize, error: &io::Error) {
         let text = error.to_string();
-        let mut known = [NOT_SPLICED, SAID_SOMETHING, HALF_FAILED, LOST, OTHER_LINES].into_iter();
+        let mut known = [
+            NOT_SPLICED,
+            SAID_SOMETHING,
+            HALF_FAILED,
+            LOST,
+            OTHER_LINES,
+            HELD,
+        ]
+        .into_iter();
         let lost = known.find(|why| text == *why);
         if self.discarded == Some(task) || self.not_needed == Some(task) {
             // This run ended the task.
+        } else if text == HELD && !self.counts(task) {
+            // nvcc would not have started it.
         } else if let Some(why) = lost {
             self.retry.get_or_insert(why);
         } else if self.counts(task) {

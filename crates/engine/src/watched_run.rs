@@ -13,6 +13,7 @@ use warpcc_watch::{Observed, PathText};
 
 use crate::conditions;
 use crate::context::RunContext;
+use crate::held;
 use crate::located::Located;
 use crate::own_name;
 use crate::prefix_map;
@@ -149,8 +150,12 @@ fn watch(
     let mut environment = run.options.environment.to_vec();
     own_temporary_folder(&mut environment, &run.options.scratch.join("tmp"), index)?;
     if let Some(extra) = &watching {
-        environment.retain(|(n, _)| !extra.iter().any(|(e, _)| e == n));
+        let is_ours = |name: &OsString| {
+            name == warpcc_watch::HOLD_VARIABLE || extra.iter().any(|(ours, _)| ours == name)
+        };
+        environment.retain(|(name, _)| !is_ours(name));
         environment.extend(extra.iter().cloned());
+        environment.extend(held::variable(run, step));
     }
     let spec = process::ProcessSpec {
         program: &program.path,
@@ -254,7 +259,6 @@ fn read_log(
         planned: &is_planned,
     };
     run.side_files.note(index, &observed, &scene);
-    run.shared_files.note(index, &observed, &scene);
     let misplaced = Misplaced::find(run, step, &observed);
     let mut seen = TracedInputs::from_log(observed, &scene);
     misplaced.note(&mut seen);

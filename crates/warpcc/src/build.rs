@@ -15,6 +15,7 @@ use std::time::{Duration, SystemTime};
 
 use warpcc_engine::any_lines::OTHER_LINES;
 use warpcc_engine::failure::OnFailure;
+use warpcc_engine::held::HELD;
 use warpcc_engine::states::{TaskState, TaskStates};
 use warpcc_engine::{Children, Listener, Order, Run, RunOptions, execute};
 use warpcc_plan::depfile::Rule;
@@ -40,6 +41,11 @@ use crate::{place, standard_streams};
 /// A tool writes or looks for a file next to its output (a side file). With warpcc such a file would be in the scratch
 /// folder, and not where nvcc's user finds it.
 pub const USES_SIDE_FILES: &str = "a tool uses files next to its output";
+
+/// A command, such as a wrapper with a log, changes a file besides its outputs. Commands that run at the same time do that in
+/// an order of chance, which only nvcc's own is.
+pub const CHANGES_OTHER_FILES: &str =
+    "with --threads, a command changes a file besides its outputs";
 
 /// A finished build.
 pub struct Built {
@@ -199,7 +205,14 @@ impl Building<'_> {
             if retried.is_some() && !run_options.reads_cache {
                 return Err(Unsupported::new("a plan that cannot be completed", why));
             }
-            if why == OTHER_LINES {
+            if why == HELD {
+                if self.options.finishes_phase {
+                    return Err(changes_other_files(&run));
+                }
+                run_options.order = Order::Sequential;
+                retried = Some(why);
+                graph = self.plan.plain.clone();
+            } else if why == OTHER_LINES {
                 run_options.lines_count = true;
                 graph = self.plan.graph.clone();
             } else {
@@ -228,29 +241,19 @@ impl Building<'_> {
         ))
     }
 
-    /// Whether commands that run when another one fails are not ended, as under nvcc's `--threads`. Not for a listener,
-    /// which needs the commands one after another.
-    fn finishes_phase(&self) -> bool {
-        let options = self.options;
-        self.request.invocation.threads
-            && !options.sequential
-            && options.listener.is_none()
-            && options.save.is_none()
-    }
-
     fn failed<'d>(&'d self, done: &'d Done) -> FailedBuild<'d> {
         FailedBuild {
             invocation: &self.request.invocation,
             graph: &done.graph,
             run: &done.run,
             store: self.options.store,
-            finishes_phase: self.finishes_phase(),
+            finishes_phase: self.options.finishes_phase,
         }
     }
 
     fn run_options<'r>(&'r self, environment: &'r [(OsString, OsString)]) -> RunOptions<'r> {
         let (request, options) = (self.request, self.options);
-        let finishes_phase = self.finishes_phase();
+        let finishes_phase = options.finishes_phase;
         // With `-keep` the tools write intermediate files where the user finds them, so no step may run that nvcc would not
         // have started.
         let in_order = options.sequential || (request.invocation.keeps && !finishes_phase);
@@ -313,6 +316,13 @@ impl Building<'_> {
             false => publish::find_side_file(self.scratch, &done.graph, &done.run),
         })
     }
+}
+
+/// Why nvcc carries out a call with `--threads` whose commands change other files.
+fn changes_other_files(run: &Run) -> Unsupported {
+    let file = run.changed_file.as_ref();
+    let file = file.map_or_else(String::new, |file| file.display().to_string());
+    Unsupported::new(CHANGES_OTHER_FILES, file)
 }
 
 /// Notes the outputs that tools write in place. They are removed if the build is interrupted.

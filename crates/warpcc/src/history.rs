@@ -1,7 +1,6 @@
 //! Notes that one call leaves in the cache for later calls; and the background processes that shrink the cache and upload from
 //! it.
 
-use std::ffi::OsStr;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -30,7 +29,7 @@ pub fn recall(store: &DiskStore, request: &Request) -> Option<KeyParts> {
 
 const SIDE_FILES_KIND: &str = "stray";
 
-/// The time after which a call whose tools used side files is tried again.
+/// The time after which a note of such a call is forgotten: a wrapper may have changed.
 const SIDE_FILES_AGE: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// The key of the note: that of the call, and the texts of the host compiler's options files, which are not in it.
@@ -50,49 +49,37 @@ fn add_options_files(key: &mut Hashing, request: &Request) {
     }
 }
 
-const QUIET_KIND: &str = "quiet";
-
-/// The key of the note: the host compiler's name, and its options with the texts of the options files.
-fn quiet_key(request: &Request) -> Key {
-    let mut key = Hashing::new("quiet options");
-    let variable = request.variable("NVCC_CCBIN");
-    let named = request.invocation.compiler_bindir.as_deref();
-    let named = named.map(OsStr::new).or(variable).unwrap_or_default();
-    key.part("compiler", named.as_encoded_bytes());
-    for word in request.invocation.host_words() {
-        key.part("word", word.as_bytes());
-    }
-    add_options_files(&mut key, request);
-    key.finish()
-}
-
-/// Notes that a call with these options files of the host compiler wrote nothing besides its outputs.
-pub fn note_quiet(store: &DiskStore, request: &Request) {
-    if !request.invocation.host_options_files.is_empty() {
-        // If the note cannot be written, the next call runs one command at a time, too.
-        _ = store.put_note(QUIET_KIND, &quiet_key(request), b"");
-    }
-}
-
-/// Whether a call with these options files wrote nothing besides its outputs.
-pub fn are_quiet(store: &DiskStore, request: &Request) -> bool {
-    store.note(QUIET_KIND, &quiet_key(request)).is_some()
-}
-
 /// Notes that a tool of this call used side files.
 pub fn note_side_files(store: &DiskStore, request: &Request, call: Key) {
-    let key = side_files_key(request, call);
-    let now = SystemTime::now().duration_since(UNIX_EPOCH);
-    let seconds = now.unwrap_or_default().as_secs();
-    // If the note cannot be written, the next call also starts a build that has to be given up.
-    _ = store.put_note(SIDE_FILES_KIND, &key, &seconds.to_le_bytes());
+    note_now(store, SIDE_FILES_KIND, side_files_key(request, call));
 }
 
 /// Whether a tool of this call used side files within the last day.
 pub fn used_side_files(store: &DiskStore, request: &Request, call: Key) -> bool {
-    let key = side_files_key(request, call);
-    let note = store.note(SIDE_FILES_KIND, &key);
-    let seconds = note.and_then(|note| note.try_into().ok());
+    was_noted(store, SIDE_FILES_KIND, side_files_key(request, call))
+}
+
+const CHANGES_KIND: &str = "changed-files";
+
+/// Notes that a command of this call changed a file besides its outputs.
+pub fn note_changed_files(store: &DiskStore, request: &Request, call: Key) {
+    note_now(store, CHANGES_KIND, side_files_key(request, call));
+}
+
+/// Whether a command of this call changed a file besides its outputs within the last day.
+pub fn changed_other_files(store: &DiskStore, request: &Request, call: Key) -> bool {
+    was_noted(store, CHANGES_KIND, side_files_key(request, call))
+}
+
+fn note_now(store: &DiskStore, kind: &str, key: Key) {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    let seconds = now.unwrap_or_default().as_secs();
+    // If the note cannot be written, the next call also starts a build that has to be given up.
+    _ = store.put_note(kind, &key, &seconds.to_le_bytes());
+}
+
+fn was_noted(store: &DiskStore, kind: &str, key: Key) -> bool {
+    let seconds = store.note(kind, &key).and_then(|note| note.try_into().ok());
     let noted = seconds.map(|s| UNIX_EPOCH + Duration::from_secs(u64::from_le_bytes(s)));
     noted.is_some_and(|at| at.elapsed().is_ok_and(|age| age < SIDE_FILES_AGE))
 }

@@ -12,7 +12,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use warpcc_cache::{DiskStore, KeyParts, KeyVariants, Upstream, guards};
+use warpcc_cache::{DiskStore, KeyParts, KeyVariants, Upstream};
 use warpcc_engine::Executor;
 use warpcc_path_map::BaseDirs;
 use warpcc_plan::Unsupported;
@@ -112,7 +112,7 @@ impl<'a> Session<'a> {
             DirectLookup::Miss(difference) => difference,
             DirectLookup::Bypass(why) => return Err(why.into()),
         };
-        self.refuse_known_side_files()?;
+        self.refuse_known(call_options)?;
         let interrupt = Interrupt::watch(config.stall_timeout.value);
         let scratch = match lookup.wait_for_same_call(looks_up, &interrupt)? {
             AfterWait::Hit(micros) => return Ok(self.hit(micros)),
@@ -150,11 +150,6 @@ impl<'a> Session<'a> {
         drop(scratch);
         self.note_side_files(&built);
         let built = built?;
-        // What is stored has left no other file.
-        let is_quiet = built.run.code == 0 && built.not_stored.is_none();
-        if let Some(store) = store.filter(|_| is_quiet && self.writes_cache()) {
-            history::note_quiet(store, &self.request);
-        }
         log_build(self.call.log, &built);
         let recorder = self.call.recorder;
         recorder.built(&self.request, &self.key_parts, &built, difference.as_ref());
@@ -191,7 +186,8 @@ impl<'a> Session<'a> {
                 .get(),
             admission: &admission,
             executor: machines.executor,
-            sequential: call_options.sequential || self.hides_options(),
+            sequential: call_options.sequential || self.changes_other_files(),
+            finishes_phase: call_options.finishes_phase(&self.request),
             faithful: call_options.faithful,
             early_cutoff: config.early_cutoff.value,
             save: call_options.save,
@@ -224,36 +220,46 @@ impl<'a> Session<'a> {
         0
     }
 
-    /// Fails if the last build of this call was given up because a tool used side files: it would be given up again.
-    fn refuse_known_side_files(&self) -> Result<(), Unsupported> {
+    /// Fails if the last build of this call was given up for a reason that still holds: it would be given up again.
+    fn refuse_known(&self, call_options: &CallOptions<'_>) -> Result<(), Unsupported> {
         let store = self.call.store();
-        match store.filter(|_| !self.call.config().recache.value) {
-            Some(store) if history::used_side_files(store, &self.request, self.keys.base()) => Err(
-                Unsupported::new(build::USES_SIDE_FILES, "an earlier call did"),
-            ),
-            _ => Ok(()),
-        }
-    }
-
-    /// Whether the host compiler has options that are in a file, and no call with them has shown that its commands write nothing
-    /// besides the outputs. Then the commands run in nvcc's order: several of them may add to one file.
-    fn hides_options(&self) -> bool {
-        let request = &self.request;
-        let is_known = |store| history::are_quiet(store, request);
-        !request.invocation.host_options_files.is_empty()
-            && guards::options_files_are_read()
-            && !self.call.recorder.store.is_some_and(is_known)
-    }
-
-    /// Notes for later calls that a build was given up because a tool used side files, or that it wrote a file in another
-    /// order than nvcc perhaps.
-    fn note_side_files(&self, built: &Result<Built, Unsupported>) {
-        let uses_side_files = match built {
-            Ok(built) => built.run.shared_file.is_some(),
-            Err(why) => why.reason == build::USES_SIDE_FILES,
+        let Some(store) = store.filter(|_| !self.call.config().recache.value) else {
+            return Ok(());
         };
-        if let Some(store) = self.call.store().filter(|_| uses_side_files) {
-            history::note_side_files(store, &self.request, self.keys.base());
+        let (request, call) = (&self.request, self.keys.base());
+        let reason = if history::used_side_files(store, request, call) {
+            build::USES_SIDE_FILES
+        } else if call_options.finishes_phase(request)
+            && history::changed_other_files(store, request, call)
+        {
+            build::CHANGES_OTHER_FILES
+        } else {
+            return Ok(());
+        };
+        Err(Unsupported::new(reason, "an earlier call did"))
+    }
+
+    /// Whether a command of this call changed a file besides its outputs, when the call was last built. Then the commands run
+    /// in nvcc's order from the beginning.
+    fn changes_other_files(&self) -> bool {
+        let noted = |store| history::changed_other_files(store, &self.request, self.keys.base());
+        !self.request.invocation.threads && self.call.store().is_some_and(noted)
+    }
+
+    /// Notes for later calls what commands did besides writing their outputs.
+    fn note_side_files(&self, built: &Result<Built, Unsupported>) {
+        let Some(store) = self.call.store() else {
+            return;
+        };
+        let (request, call) = (&self.request, self.keys.base());
+        let reason = built.as_ref().err().map(|why| why.reason);
+        let has_changed = |built: &Built| built.run.changed_file.is_some();
+        if reason == Some(build::USES_SIDE_FILES) {
+            history::note_side_files(store, request, call);
+        } else if reason == Some(build::CHANGES_OTHER_FILES)
+            || built.as_ref().is_ok_and(has_changed)
+        {
+            history::note_changed_files(store, request, call);
         }
     }
 

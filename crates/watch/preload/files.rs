@@ -2,6 +2,7 @@
 
 use core::ffi::{CStr, c_int, c_uint};
 
+use crate::hold;
 use crate::hook;
 use crate::made;
 use crate::state::{self, LONGEST, text};
@@ -147,7 +148,7 @@ unsafe fn is_terminal(directory: c_int, path: Path) -> bool {
 }
 
 /// Whether the program writes its messages to this pipe or terminal anyway, although it opened it by name.
-fn is_own_stream(identity: &Identity) -> bool {
+pub(crate) fn is_own_stream(identity: &Identity) -> bool {
     let is = |stream: c_int| {
         let own = Identity::of_open(stream);
         (own.device, own.inode) == (identity.device, identity.inode)
@@ -239,43 +240,6 @@ unsafe fn streamed(path: Path, mode: Path, error: c_int, stream: Any) {
     }
 }
 
-/// Logs that a file is about to be created, before it can exist: a process that is killed in an `open` cannot log
-/// afterwards.
-///
-/// # Safety
-/// `path` is null or NUL-terminated.
-unsafe fn about_to_make(directory: c_int, path: Path) {
-    let mut full = [0_u8; LONGEST];
-    // SAFETY: as the caller promises.
-    if let Some(name) = unsafe { named(directory, path, &mut full) } {
-        state::about_to_make(name);
-    }
-}
-
-/// Calls [`about_to_make`] if these flags of an `open` may create the file.
-///
-/// # Safety
-/// As for [`about_to_make`].
-unsafe fn about_to_open(directory: c_int, path: Path, flags: c_int) {
-    if flags & O_CREAT != 0 {
-        // SAFETY: passed on.
-        unsafe { about_to_make(directory, path) };
-    }
-}
-
-/// Calls [`about_to_make`] if this mode of an `fopen` may create the file.
-///
-/// # Safety
-/// As for [`about_to_make`], for both arguments.
-unsafe fn about_to_stream(path: Path, mode: Path) {
-    // SAFETY: passed on.
-    unsafe {
-        if text(mode).is_some_and(|mode| !mode.starts_with(b"r")) {
-            about_to_make(AT_FDCWD, path);
-        }
-    }
-}
-
 /// Logs the directory a `glob` pattern lists.
 ///
 /// # Safety
@@ -304,29 +268,33 @@ const NONE: Any = core::ptr::null_mut();
 // variable integer arguments are passed in the same registers.
 hook! {
     fn open(path: Path, flags: c_int, mode: c_uint) -> c_int, -1,
-        before { about_to_open(AT_FDCWD, path, flags) }, |r, e| opened(AT_FDCWD, path, flags, e, r);
+        before { hold::before_open(AT_FDCWD, path, flags) }, |r, e| opened(AT_FDCWD, path, flags, e, r);
     fn open64(path: Path, flags: c_int, mode: c_uint) -> c_int, -1,
-        before { about_to_open(AT_FDCWD, path, flags) }, |r, e| opened(AT_FDCWD, path, flags, e, r);
-    fn __open_2(path: Path, flags: c_int) -> c_int, -1, |r, e| opened(AT_FDCWD, path, flags, e, r);
-    fn __open64_2(path: Path, flags: c_int) -> c_int, -1, |r, e| opened(AT_FDCWD, path, flags, e, r);
+        before { hold::before_open(AT_FDCWD, path, flags) }, |r, e| opened(AT_FDCWD, path, flags, e, r);
+    fn __open_2(path: Path, flags: c_int) -> c_int, -1,
+        before { hold::before_open(AT_FDCWD, path, flags) }, |r, e| opened(AT_FDCWD, path, flags, e, r);
+    fn __open64_2(path: Path, flags: c_int) -> c_int, -1,
+        before { hold::before_open(AT_FDCWD, path, flags) }, |r, e| opened(AT_FDCWD, path, flags, e, r);
     fn openat(at: c_int, path: Path, flags: c_int, mode: c_uint) -> c_int, -1,
-        before { about_to_open(at, path, flags) }, |r, e| opened(at, path, flags, e, r);
+        before { hold::before_open(at, path, flags) }, |r, e| opened(at, path, flags, e, r);
     fn openat64(at: c_int, path: Path, flags: c_int, mode: c_uint) -> c_int, -1,
-        before { about_to_open(at, path, flags) }, |r, e| opened(at, path, flags, e, r);
-    fn __openat_2(at: c_int, path: Path, flags: c_int) -> c_int, -1, |r, e| opened(at, path, flags, e, r);
-    fn __openat64_2(at: c_int, path: Path, flags: c_int) -> c_int, -1, |r, e| opened(at, path, flags, e, r);
+        before { hold::before_open(at, path, flags) }, |r, e| opened(at, path, flags, e, r);
+    fn __openat_2(at: c_int, path: Path, flags: c_int) -> c_int, -1,
+        before { hold::before_open(at, path, flags) }, |r, e| opened(at, path, flags, e, r);
+    fn __openat64_2(at: c_int, path: Path, flags: c_int) -> c_int, -1,
+        before { hold::before_open(at, path, flags) }, |r, e| opened(at, path, flags, e, r);
     fn creat(path: Path, mode: c_uint) -> c_int, -1,
-        before { about_to_make(AT_FDCWD, path) }, |r, e| opened(AT_FDCWD, path, O_CREAT, e, r);
+        before { hold::before_open(AT_FDCWD, path, O_CREAT) }, |r, e| opened(AT_FDCWD, path, O_CREAT, e, r);
     fn creat64(path: Path, mode: c_uint) -> c_int, -1,
-        before { about_to_make(AT_FDCWD, path) }, |r, e| opened(AT_FDCWD, path, O_CREAT, e, r);
+        before { hold::before_open(AT_FDCWD, path, O_CREAT) }, |r, e| opened(AT_FDCWD, path, O_CREAT, e, r);
     fn fopen(path: Path, mode: Path) -> Any, NONE,
-        before { about_to_stream(path, mode) }, |r, e| streamed(path, mode, e, r);
+        before { hold::before_stream(path, mode) }, |r, e| streamed(path, mode, e, r);
     fn fopen64(path: Path, mode: Path) -> Any, NONE,
-        before { about_to_stream(path, mode) }, |r, e| streamed(path, mode, e, r);
+        before { hold::before_stream(path, mode) }, |r, e| streamed(path, mode, e, r);
     fn freopen(path: Path, mode: Path, stream: Any) -> Any, NONE,
-        before { about_to_stream(path, mode) }, |r, e| streamed(path, mode, e, r);
+        before { hold::before_stream(path, mode) }, |r, e| streamed(path, mode, e, r);
     fn freopen64(path: Path, mode: Path, stream: Any) -> Any, NONE,
-        before { about_to_stream(path, mode) }, |r, e| streamed(path, mode, e, r);
+        before { hold::before_stream(path, mode) }, |r, e| streamed(path, mode, e, r);
     fn opendir(path: Path) -> Any, NONE, |r, e| seen(AT_FDCWD, path, b'D', e, NO_FILE);
     fn fdopendir(directory: c_int) -> Any, NONE, |r, e| if e == 0 { listed(directory) };
     fn getdents64(directory: c_int, to: Any, size: usize) -> isize, -1, |r, e| if e == 0 { listed(directory) };

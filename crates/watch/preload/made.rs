@@ -5,6 +5,7 @@
 use core::ffi::{c_char, c_int, c_uint};
 
 use crate::files::{NO_FILE, itself, named, seen};
+use crate::hold::{self, Change};
 use crate::hook;
 use crate::state::{self, LONGEST};
 use crate::sys::{Any, Path, AT_FDCWD, EEXIST, ENOENT, ENOTEMPTY, EPERM, EXDEV};
@@ -12,49 +13,96 @@ use crate::sys::{Any, Path, AT_FDCWD, EEXIST, ENOENT, ENOTEMPTY, EPERM, EXDEV};
 const NONE: Any = core::ptr::null_mut();
 
 hook! {
-    fn mkstemp(path: *mut c_char) -> c_int, -1, |r, e| made(AT_FDCWD, path, e);
-    fn mkstemp64(path: *mut c_char) -> c_int, -1, |r, e| made(AT_FDCWD, path, e);
-    fn mkstemps(path: *mut c_char, suffix: c_int) -> c_int, -1, |r, e| made(AT_FDCWD, path, e);
-    fn mkstemps64(path: *mut c_char, suffix: c_int) -> c_int, -1, |r, e| made(AT_FDCWD, path, e);
-    fn mkostemp(path: *mut c_char, flags: c_int) -> c_int, -1, |r, e| made(AT_FDCWD, path, e);
-    fn mkostemp64(path: *mut c_char, flags: c_int) -> c_int, -1, |r, e| made(AT_FDCWD, path, e);
-    fn mkdtemp(path: *mut c_char) -> Any, NONE, |r, e| made(AT_FDCWD, path, e);
-    fn mkdir(path: Path, mode: c_uint) -> c_int, -1, |r, e| made(AT_FDCWD, path, e);
-    fn mkdirat(at: c_int, path: Path, mode: c_uint) -> c_int, -1, |r, e| made(at, path, e);
-    fn mkfifo(path: Path, mode: c_uint) -> c_int, -1, |r, e| made(AT_FDCWD, path, e);
-    fn mkfifoat(at: c_int, path: Path, mode: c_uint) -> c_int, -1, |r, e| made(at, path, e);
-    fn mknod(path: Path, mode: c_uint, device: u64) -> c_int, -1, |r, e| made(AT_FDCWD, path, e);
-    fn mknodat(at: c_int, path: Path, mode: c_uint, device: u64) -> c_int, -1, |r, e| made(at, path, e);
-    fn link(from: Path, to: Path) -> c_int, -1, |r, e| linked((AT_FDCWD, from), (AT_FDCWD, to), e);
+    fn mkstemp(path: *mut c_char) -> c_int, -1,
+        before { hold::before(Change::Make, AT_FDCWD, path) }, |r, e| made(AT_FDCWD, path, e);
+    fn mkstemp64(path: *mut c_char) -> c_int, -1,
+        before { hold::before(Change::Make, AT_FDCWD, path) }, |r, e| made(AT_FDCWD, path, e);
+    fn mkstemps(path: *mut c_char, suffix: c_int) -> c_int, -1,
+        before { hold::before(Change::Make, AT_FDCWD, path) }, |r, e| made(AT_FDCWD, path, e);
+    fn mkstemps64(path: *mut c_char, suffix: c_int) -> c_int, -1,
+        before { hold::before(Change::Make, AT_FDCWD, path) }, |r, e| made(AT_FDCWD, path, e);
+    fn mkostemp(path: *mut c_char, flags: c_int) -> c_int, -1,
+        before { hold::before(Change::Make, AT_FDCWD, path) }, |r, e| made(AT_FDCWD, path, e);
+    fn mkostemp64(path: *mut c_char, flags: c_int) -> c_int, -1,
+        before { hold::before(Change::Make, AT_FDCWD, path) }, |r, e| made(AT_FDCWD, path, e);
+    fn mkdtemp(path: *mut c_char) -> Any, NONE,
+        before { hold::before(Change::Make, AT_FDCWD, path) }, |r, e| made(AT_FDCWD, path, e);
+    fn mkdir(path: Path, mode: c_uint) -> c_int, -1,
+        before { hold::before(Change::Make, AT_FDCWD, path) }, |r, e| made(AT_FDCWD, path, e);
+    fn mkdirat(at: c_int, path: Path, mode: c_uint) -> c_int, -1,
+        before { hold::before(Change::Make, at, path) }, |r, e| made(at, path, e);
+    fn mkfifo(path: Path, mode: c_uint) -> c_int, -1,
+        before { hold::before(Change::Make, AT_FDCWD, path) }, |r, e| made(AT_FDCWD, path, e);
+    fn mkfifoat(at: c_int, path: Path, mode: c_uint) -> c_int, -1,
+        before { hold::before(Change::Make, at, path) }, |r, e| made(at, path, e);
+    fn mknod(path: Path, mode: c_uint, device: u64) -> c_int, -1,
+        before { hold::before(Change::Make, AT_FDCWD, path) }, |r, e| made(AT_FDCWD, path, e);
+    fn mknodat(at: c_int, path: Path, mode: c_uint, device: u64) -> c_int, -1,
+        before { hold::before(Change::Make, at, path) }, |r, e| made(at, path, e);
+    fn link(from: Path, to: Path) -> c_int, -1,
+        before { hold::before(Change::Make, AT_FDCWD, to) }, |r, e| linked((AT_FDCWD, from), (AT_FDCWD, to), e);
     fn linkat(from_at: c_int, from: Path, at: c_int, to: Path, flags: c_int) -> c_int, -1,
-        |r, e| linked((from_at, from), (at, to), e);
-    fn symlink(from: Path, to: Path) -> c_int, -1, |r, e| made(AT_FDCWD, to, e);
-    fn symlinkat(from: Path, at: c_int, to: Path) -> c_int, -1, |r, e| made(at, to, e);
+        before { hold::before(Change::Make, at, to) }, |r, e| linked((from_at, from), (at, to), e);
+    fn symlink(from: Path, to: Path) -> c_int, -1,
+        before { hold::before(Change::Make, AT_FDCWD, to) }, |r, e| made(AT_FDCWD, to, e);
+    fn symlinkat(from: Path, at: c_int, to: Path) -> c_int, -1,
+        before { hold::before(Change::Make, at, to) }, |r, e| made(at, to, e);
 
-    fn rename(from: Path, to: Path) -> c_int, -1, |r, e| renamed((AT_FDCWD, from), (AT_FDCWD, to), e);
+    fn rename(from: Path, to: Path) -> c_int, -1,
+        before { hold_rename((AT_FDCWD, from), (AT_FDCWD, to)) }, |r, e| renamed((AT_FDCWD, from), (AT_FDCWD, to), e);
     fn renameat(from_at: c_int, from: Path, at: c_int, to: Path) -> c_int, -1,
-        |r, e| renamed((from_at, from), (at, to), e);
+        before { hold_rename((from_at, from), (at, to)) }, |r, e| renamed((from_at, from), (at, to), e);
     fn renameat2(from_at: c_int, from: Path, at: c_int, to: Path, flags: c_uint) -> c_int, -1,
-        |r, e| renamed((from_at, from), (at, to), e);
-    fn unlink(path: Path) -> c_int, -1, |r, e| removed(AT_FDCWD, path, e);
-    fn unlinkat(at: c_int, path: Path, flags: c_int) -> c_int, -1, |r, e| removed(at, path, e);
-    fn rmdir(path: Path) -> c_int, -1, |r, e| removed(AT_FDCWD, path, e);
-    fn remove(path: Path) -> c_int, -1, |r, e| removed(AT_FDCWD, path, e);
+        before { hold_rename((from_at, from), (at, to)) }, |r, e| renamed((from_at, from), (at, to), e);
+    fn unlink(path: Path) -> c_int, -1,
+        before { hold::before(Change::Modify, AT_FDCWD, path) }, |r, e| removed(AT_FDCWD, path, e);
+    fn unlinkat(at: c_int, path: Path, flags: c_int) -> c_int, -1,
+        before { hold::before(Change::Modify, at, path) }, |r, e| removed(at, path, e);
+    fn rmdir(path: Path) -> c_int, -1,
+        before { hold::before(Change::Modify, AT_FDCWD, path) }, |r, e| removed(AT_FDCWD, path, e);
+    fn remove(path: Path) -> c_int, -1,
+        before { hold::before(Change::Modify, AT_FDCWD, path) }, |r, e| removed(AT_FDCWD, path, e);
 
-    fn truncate(path: Path, length: i64) -> c_int, -1, |r, e| changed(AT_FDCWD, path, e);
-    fn truncate64(path: Path, length: i64) -> c_int, -1, |r, e| changed(AT_FDCWD, path, e);
-    fn chmod(path: Path, mode: c_uint) -> c_int, -1, |r, e| changed(AT_FDCWD, path, e);
-    fn lchmod(path: Path, mode: c_uint) -> c_int, -1, |r, e| changed(AT_FDCWD, path, e);
-    fn fchmodat(at: c_int, path: Path, mode: c_uint, flags: c_int) -> c_int, -1, |r, e| changed(at, path, e);
-    fn chown(path: Path, user: c_uint, group: c_uint) -> c_int, -1, |r, e| changed(AT_FDCWD, path, e);
-    fn lchown(path: Path, user: c_uint, group: c_uint) -> c_int, -1, |r, e| changed(AT_FDCWD, path, e);
+    fn truncate(path: Path, length: i64) -> c_int, -1,
+        before { hold::before(Change::Modify, AT_FDCWD, path) }, |r, e| changed(AT_FDCWD, path, e);
+    fn truncate64(path: Path, length: i64) -> c_int, -1,
+        before { hold::before(Change::Modify, AT_FDCWD, path) }, |r, e| changed(AT_FDCWD, path, e);
+    fn chmod(path: Path, mode: c_uint) -> c_int, -1,
+        before { hold::before(Change::Modify, AT_FDCWD, path) }, |r, e| changed(AT_FDCWD, path, e);
+    fn lchmod(path: Path, mode: c_uint) -> c_int, -1,
+        before { hold::before(Change::Modify, AT_FDCWD, path) }, |r, e| changed(AT_FDCWD, path, e);
+    fn fchmodat(at: c_int, path: Path, mode: c_uint, flags: c_int) -> c_int, -1,
+        before { hold::before(Change::Modify, at, path) }, |r, e| changed(at, path, e);
+    fn chown(path: Path, user: c_uint, group: c_uint) -> c_int, -1,
+        before { hold::before(Change::Modify, AT_FDCWD, path) }, |r, e| changed(AT_FDCWD, path, e);
+    fn lchown(path: Path, user: c_uint, group: c_uint) -> c_int, -1,
+        before { hold::before(Change::Modify, AT_FDCWD, path) }, |r, e| changed(AT_FDCWD, path, e);
     fn fchownat(at: c_int, path: Path, user: c_uint, group: c_uint, flags: c_int) -> c_int, -1,
-        |r, e| changed(at, path, e);
-    fn utime(path: Path, times: Any) -> c_int, -1, |r, e| changed(AT_FDCWD, path, e);
-    fn utimes(path: Path, times: Any) -> c_int, -1, |r, e| changed(AT_FDCWD, path, e);
-    fn lutimes(path: Path, times: Any) -> c_int, -1, |r, e| changed(AT_FDCWD, path, e);
-    fn futimesat(at: c_int, path: Path, times: Any) -> c_int, -1, |r, e| changed(at, path, e);
-    fn utimensat(at: c_int, path: Path, times: Any, flags: c_int) -> c_int, -1, |r, e| changed(at, path, e);
+        before { hold::before(Change::Modify, at, path) }, |r, e| changed(at, path, e);
+    fn utime(path: Path, times: Any) -> c_int, -1,
+        before { hold::before(Change::Modify, AT_FDCWD, path) }, |r, e| changed(AT_FDCWD, path, e);
+    fn utimes(path: Path, times: Any) -> c_int, -1,
+        before { hold::before(Change::Modify, AT_FDCWD, path) }, |r, e| changed(AT_FDCWD, path, e);
+    fn lutimes(path: Path, times: Any) -> c_int, -1,
+        before { hold::before(Change::Modify, AT_FDCWD, path) }, |r, e| changed(AT_FDCWD, path, e);
+    fn futimesat(at: c_int, path: Path, times: Any) -> c_int, -1,
+        before { hold::before(Change::Modify, at, path) }, |r, e| changed(at, path, e);
+    fn utimensat(at: c_int, path: Path, times: Any, flags: c_int) -> c_int, -1,
+        before { hold::before(Change::Modify, at, path) }, |r, e| changed(at, path, e);
+}
+
+/// Ends the process if one of the names is not the call's own, and there is something to rename.
+///
+/// # Safety
+/// As for [`seen`].
+unsafe fn hold_rename(from: (c_int, Path), to: (c_int, Path)) {
+    // SAFETY: passed on.
+    unsafe {
+        hold::before(Change::Modify, from.0, from.1);
+        if hold::is_there(from.0, from.1) {
+            hold::before(Change::Write, to.0, to.1);
+        }
+    }
 }
 
 /// Logs that a name was made, or could not be.

@@ -13,12 +13,12 @@
 //! | `C` | cwd | the working directory changed |
 //! | `L` | identity, path | a shared library is mapped |
 //! | `R` `W` | identity, path | opened for reading, for writing |
-//! | `w` | path | about to be made by an `open` for writing, whose outcome follows |
 //! | `I` | identity, path | looked at with `stat`, and a regular file |
 //! | `D` `S` | path | listed; looked at and there |
 //! | `H` | | the working directory was asked for |
 //! | `M` | path | looked for and not there |
 //! | `O` | path | and not even a link is there |
+//! | `h` | path | the process ended itself, because it would have changed this file, which is not the call's own |
 //! | `K` | path | removed, or renamed to something else |
 //! | `Y` `Z` | length: u16 LE, path, target | a link was read; a path was resolved |
 //! | `V` | name | an environment variable was asked for |
@@ -63,6 +63,7 @@ use core::sync::atomic::{AtomicPtr, Ordering};
 mod asked;
 mod exec;
 mod files;
+mod hold;
 mod made;
 mod names;
 mod sockets;

@@ -25,6 +25,9 @@ struct State {
     seen: [u64; REMEMBERED],
     buffer: [u8; BUFFER],
     log: [u8; 4096],
+    /// The folder of the call's own files, without a slash at the end. It is empty where other files may be changed.
+    own: [u8; LONGEST],
+    own_length: usize,
 }
 
 #[derive(Clone, Copy, PartialEq)]
@@ -53,6 +56,8 @@ static SHARED: Shared = Shared {
         seen: [0; REMEMBERED],
         buffer: [0; BUFFER],
         log: [0; 4096],
+        own: [0; LONGEST],
+        own_length: 0,
     }),
 };
 
@@ -112,9 +117,33 @@ impl State {
         let executable = sys::readlink(itself, &mut text[..LONGEST / 2]).len();
         // This leaves the NUL after the executable in place.
         let cwd = sys::cwd(&mut text[executable + 1..]).len();
+        self.hold(&text[..executable]);
         self.put(b'X', &head, &text[..executable + 1 + cwd]);
         // This is written at once: a process that is killed before it ends must be in the log.
         self.flush();
+    }
+
+    /// Reads which files this program may change: `<program>:...:<folder>` means that it may change those below the folder
+    /// only, unless it is one of the programs.
+    fn hold(&mut self, executable: &[u8]) {
+        let Some(value) = sys::variable(b"WARPCC_WATCH_HOLD") else {
+            return;
+        };
+        let itself = executable.rsplit(|byte| *byte == b'/').next();
+        let mut rest = value.to_bytes();
+        while rest.first().is_some_and(|byte| *byte != b'/') {
+            let Some(end) = rest.iter().position(|byte| *byte == b':') else {
+                return;
+            };
+            if itself == Some(&rest[..end]) {
+                return;
+            }
+            rest = &rest[end + 1..];
+        }
+        if rest.len() <= self.own.len() {
+            self.own[..rest.len()].copy_from_slice(rest);
+            self.own_length = rest.len();
+        }
     }
 
     /// Adds a record whose payload is `head` and `body`.
@@ -201,12 +230,32 @@ pub(crate) fn file(kind: u8, identity: &Identity, path: &[u8]) {
     });
 }
 
-/// Logs at once that a file is about to be created.
-pub(crate) fn about_to_make(path: &[u8]) {
+/// Whether this program may change only the call's own files.
+pub(crate) fn holds() -> bool {
+    let mut holds = false;
+    with(|state| holds = state.own_length > 0);
+    holds
+}
+
+/// Whether a whole path is below the folder of the call's own files.
+pub(crate) fn is_own(path: &[u8]) -> bool {
+    let mut is_own = false;
     with(|state| {
-        state.put(b'w', &[], path);
+        let rest = path.strip_prefix(&state.own[..state.own_length]);
+        is_own = rest.is_some_and(|rest| {
+            rest.first() == Some(&b'/') && !rest.windows(4).any(|part| part == b"/../")
+        });
+    });
+    is_own
+}
+
+/// Logs that the program would change this file now, and ends it.
+pub(crate) fn end_held(path: &[u8]) -> ! {
+    with(|state| {
+        state.put(b'h', &[], &path[..path.len().min(LONGEST)]);
         state.flush();
     });
+    sys::end_group()
 }
 
 /// Logs where a path leads: `length(u16) path target`.

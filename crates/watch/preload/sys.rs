@@ -55,6 +55,7 @@ mod numbers {
     pub(crate) const FSTAT: i64 = 5;
     pub(crate) const FSTATAT: i64 = 262;
     pub(crate) const GETPID: i64 = 39;
+    pub(crate) const KILL: i64 = 62;
     pub(crate) const EXIT_GROUP: i64 = 231;
     pub(crate) const O_DIRECTORY: i32 = 0o200_000;
 }
@@ -70,6 +71,7 @@ mod numbers {
     pub(crate) const FSTAT: i64 = 80;
     pub(crate) const FSTATAT: i64 = 79;
     pub(crate) const GETPID: i64 = 172;
+    pub(crate) const KILL: i64 = 129;
     pub(crate) const EXIT_GROUP: i64 = 94;
     pub(crate) const O_DIRECTORY: i32 = 0o40_000;
 }
@@ -168,16 +170,20 @@ impl Identity {
 
     /// The identity of the file that a path leads to.
     pub(crate) fn of_path(path: &CStr) -> Identity {
+        Self::at(AT_FDCWD, path, 0)
+    }
+
+    /// The same for a path from an open directory, with the flags of `fstatat`.
+    pub(crate) fn at(directory: c_int, path: &CStr, flags: c_int) -> Identity {
         let mut stat = Stat::EMPTY;
-        let flags: c_long = 0;
         // SAFETY: as above; the path ends in NUL.
         let result = unsafe {
             syscall(
                 numbers::FSTATAT,
-                AT_FDCWD as c_long,
+                c_long::from(directory),
                 path.as_ptr(),
                 &raw mut stat,
-                flags,
+                c_long::from(flags),
             )
         };
         stat.identity(result == 0)
@@ -222,6 +228,11 @@ impl Identity {
         bytes[40..44].copy_from_slice(&self.mode.to_le_bytes());
         bytes[44..52].copy_from_slice(&self.special.to_le_bytes());
         bytes
+    }
+
+    /// Whether it is a character device, such as a terminal.
+    pub(crate) fn is_character_device(&self) -> bool {
+        self.mode & 0o170_000 == 0o020_000
     }
 
     /// Whether it is a regular file.
@@ -280,6 +291,16 @@ impl Stat {
 pub(crate) fn pid() -> u32 {
     // SAFETY: takes no arguments. Old glibc's getpid() caches the number, wrongly in a vfork child.
     unsafe { syscall(numbers::GETPID) as u32 }
+}
+
+/// Ends every process of this group, this one included.
+pub(crate) fn end_group() -> ! {
+    const OWN_GROUP: c_long = 0;
+    const SIGKILL: c_long = 9;
+    loop {
+        // SAFETY: numbers only; after a signal that cannot be handled nothing follows.
+        unsafe { syscall(numbers::KILL, OWN_GROUP, SIGKILL) };
+    }
 }
 
 /// The working directory, or an empty slice if it has no name.

@@ -20,6 +20,9 @@ pub static FOLDER_LIBRARY: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/lib
 /// The variable with that directory.
 pub const FOLDER_VARIABLE: &str = "WARPCC_FOLDER";
 
+/// The variable that says which files a program may change.
+pub const HOLD_VARIABLE: &str = "WARPCC_WATCH_HOLD";
+
 /// The longest path of a log that the library accepts, without its NUL.
 const LONGEST_LOG: usize = 4095;
 
@@ -149,6 +152,16 @@ pub fn environment(
         ("LD_PRELOAD".into(), preload),
         (LOG_VARIABLE.into(), log.to_owned()),
     ])
+}
+
+/// The variable that makes a process end itself, with its process group, before it changes a file that is not below `own`;
+/// [`Observed::held`](crate::Observed::held) has the file. It does not apply to the executables whose names are `exempt`. The
+/// process must have a group of its own.
+pub fn hold(own: &Path, exempt: &[&str]) -> (OsString, OsString) {
+    let names: String = exempt.iter().map(|name| format!("{name}:")).collect();
+    let mut value = OsString::from(names);
+    value.push(own);
+    (HOLD_VARIABLE.into(), value)
 }
 
 #[cfg(test)]

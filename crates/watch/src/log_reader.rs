@@ -1,6 +1,6 @@
 //! Combines the records of all processes, and finds out whether any are missing.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use crate::log::{self, Access, Event, Identity, Kind, LogError, Record, Way};
@@ -55,8 +55,6 @@ struct Image {
     becomes: Option<PathBuf>,
     /// Whether `known` holds for its program.
     known: bool,
-    /// Files that it is about to create.
-    makes: BTreeSet<PathText>,
 }
 
 struct Reader<'k> {
@@ -145,8 +143,9 @@ impl<'k> Reader<'k> {
                 let path = absolute(path);
                 self.path(owner, kind, path);
             }
-            Event::AboutToMake(path) => {
-                image.makes.insert(absolute(path));
+            Event::Held(path) => {
+                let path = absolute(path);
+                self.observed.held.get_or_insert(path);
             }
             Event::Leads(way, from, to) => self.led(way, absolute(from), to),
             Event::MayExecute(path) => {
@@ -235,7 +234,6 @@ impl<'k> Reader<'k> {
         let Some(image) = self.images.get_mut(&owner) else {
             return;
         };
-        image.makes.remove(path.as_os_str());
         let is_known = image.known;
         if access == Access::Looked && is_known {
             let looked = &mut self.observed.looked_by_known;
@@ -261,7 +259,6 @@ impl<'k> Reader<'k> {
         let Some(image) = self.images.get_mut(&owner) else {
             return;
         };
-        image.makes.remove(path.as_os_str());
         let is_known = image.known;
         let program = &image.program;
         let paths = match kind {
@@ -336,7 +333,6 @@ impl<'k> Reader<'k> {
             return;
         };
         if !image.ended {
-            self.observed.unfinished.extend(image.makes);
             self.untracked(|| format!("{} did not finish its log", image.program.display()));
         } else if let Some(next) = image.becomes.filter(|_| !replaced) {
             self.untracked(|| format!("{} could not be watched", next.display()));

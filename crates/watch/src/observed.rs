@@ -29,8 +29,8 @@ pub struct Observed {
     pub nothing: BTreeSet<PathText>,
     /// Files opened for writing, or put in place, with each file's identity when it was opened.
     pub written: BTreeMap<PathText, Identity>,
-    /// Files that a program was about to create when it was killed. It is not known whether it did.
-    pub unfinished: BTreeSet<PathText>,
+    /// A file that a program would have changed next. It ended itself instead: see [`hold`](crate::hold).
+    pub held: Option<PathText>,
     /// For each name written or removed, the executable that did it first.
     pub writers: BTreeMap<PathText, PathBuf>,
     /// Names that a process wrote while its working directory was another one than the first process's.

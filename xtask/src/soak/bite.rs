@@ -12,7 +12,7 @@ use crate::repo;
 
 /// Every guard, and a case that goes wrong without it. Guards that replace each other are joined by `+`: their case is
 /// right without any single one.
-const ROWS: [(&str, &str); 44] = [
+const ROWS: [(&str, &str); 45] = [
     ("missing-names", "header-shadowed"),
     ("second-look", "replaced-with-equal-times"),
     ("kinds", "file-looked-at"),
@@ -38,6 +38,7 @@ const ROWS: [(&str, &str); 44] = [
     ("special-files", "pipe-read"),
     ("unseen-programs", "static-wrapper"),
     ("side-outputs", "other-file-written"),
+    ("writes-in-turn", "failing-build-changes-no-older-file"),
     ("what-hits-saw", "step-that-hit-read-a-file"),
     ("conditions-of-steps", "variable-nobody-listed"),
     ("variables", "variable-nobody-listed"),

@@ -21,9 +21,6 @@ pub const FAILS_UNDER_THREADS: &str = "a failing build with --threads";
 /// scratch folder, where there is no old version.
 const WITH_OLD_OUTPUT: &str = "a failing step looks for its old output";
 
-/// Two steps wrote the same file, and nvcc would have started only the first of them. What the first one wrote is lost.
-const WITH_OVERWRITTEN_FILE: &str = "a failing build wrote a file in two steps";
-
 /// nvlink 11.8 fails if a temporary file's path has more than about 100 characters, and the `TMPDIR` that warpcc sets is
 /// longer than the user's.
 const WITH_LTO: &str = "a failing device link with -dlto";
@@ -53,13 +50,6 @@ pub(super) fn exit_code(
     if let Some(path) = &run.unmet_output {
         return Err(Unsupported::new(
             WITH_OLD_OUTPUT,
-            path.display().to_string(),
-        ));
-    }
-    // The second step may have emptied the file before warpcc ended it.
-    if let Some(path) = &run.contested_file {
-        return Err(Unsupported::new(
-            WITH_OVERWRITTEN_FILE,
             path.display().to_string(),
         ));
     }

@@ -32,6 +32,8 @@ pub struct BuildOptions<'a> {
     pub executor: Option<&'a dyn Executor>,
     /// Whether commands run one at a time, in nvcc's order.
     pub sequential: bool,
+    /// Whether commands that run when another one fails are not ended, as under nvcc's `--threads`.
+    pub finishes_phase: bool,
     /// Whether exactly nvcc's commands run: no command is split, and none starts before nvcc would start it.
     pub faithful: bool,
     /// Whether cicc runs in two halves, the second of which is left out where its input is known.

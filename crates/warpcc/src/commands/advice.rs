@@ -48,10 +48,6 @@ const TABLE: &[(&str, &str)] = &[
         "nothing: it happens only when a compile fails",
     ),
     (
-        "a failing build wrote a file in two steps",
-        "nothing: it happens only when a compile fails",
-    ),
-    (
         "a failing step looks for its old output",
         "nothing: it happens only when a compile fails",
     ),
@@ -122,6 +118,10 @@ const TABLE: &[(&str, &str)] = &[
     (
         warpcc_engine::compiler_cache::CHOOSES,
         "name the compiler with -ccbin, or leave the setting out",
+    ),
+    (
+        crate::build::CHANGES_OTHER_FILES,
+        "leave --threads out: warpcc then runs the commands in nvcc's order, and caches those that change nothing else",
     ),
     (
         crate::build::USES_SIDE_FILES,

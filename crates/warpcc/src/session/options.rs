@@ -5,6 +5,7 @@ use std::path::Path;
 
 use crate::build::BuildListener;
 use crate::progress::Progress;
+use crate::request::Request;
 
 /// How a call is carried out.
 pub struct CallOptions<'a> {
@@ -39,6 +40,15 @@ impl CallOptions<'_> {
             listener: None,
             progress: None,
         }
+    }
+
+    /// Whether commands that run when another one fails are not ended, as under nvcc's `--threads`. Not for a listener,
+    /// which needs the commands one after another.
+    pub(super) fn finishes_phase(&self, request: &Request) -> bool {
+        request.invocation.threads
+            && !self.sequential
+            && self.listener.is_none()
+            && self.save.is_none()
     }
 
     /// Whether every step has to leave its files. A step that hits, or that runs on the cluster, leaves only those files

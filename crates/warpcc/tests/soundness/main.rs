@@ -18,6 +18,7 @@ mod hits;
 mod inherited;
 mod libraries;
 mod lines;
+mod logs_of_wrappers;
 mod observed;
 mod options;
 mod outputs;

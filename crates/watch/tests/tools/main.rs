@@ -2,6 +2,7 @@
 #![cfg(all(target_os = "linux", target_env = "gnu"))]
 
 mod attempts;
+mod held;
 mod processes;
 #[path = "../support/mod.rs"]
 mod support;

@@ -1,10 +1,8 @@
 //! Processes of every kind: static, killed, many at once, shells; and what a program asks besides files.
 
-use std::ffi::OsStr;
 use std::path::Path;
-use std::time::Duration;
 
-use warpcc_watch::{LogError, PathText, read_log};
+use warpcc_watch::{LogError, read_log};
 
 use crate::support::{Bench, has};
 
@@ -48,36 +46,6 @@ fn a_killed_process_is_noticed() {
             .untracked
             .is_some_and(|why| why.contains("did not finish"))
     );
-}
-
-#[test]
-fn files_a_killed_process_was_about_to_make_are_known() {
-    let bench = Bench::new();
-    assert!(bench.command("mkfifo pipe").status().unwrap().success());
-    // There is no reader: the process stays in `open` until it is killed.
-    let mut writer = bench.watched("dd if=/dev/null of=pipe").spawn().unwrap();
-    let began = std::time::Instant::now();
-    let unfinished = loop {
-        std::thread::sleep(Duration::from_millis(5));
-        let log = std::fs::read(bench.path("log")).unwrap_or_default();
-        if log.ends_with(b"pipe\n") {
-            break true;
-        }
-        if began.elapsed() > Duration::from_secs(60) {
-            break false;
-        }
-    };
-    writer.kill().unwrap();
-    writer.wait().unwrap();
-    assert!(unfinished, "it did not say what it is about to do");
-    let observed = bench.log_of("dd");
-    let unfinished: Vec<_> = observed.unfinished.iter().collect();
-    assert_eq!(unfinished, [&PathText::from(Path::new("pipe"))]);
-    assert!(observed.written.is_empty());
-    // A program that ends normally has made the file, and logs that, or could not.
-    let after = bench.watch("dd if=/dev/null of=other");
-    assert!(after.unfinished.is_empty());
-    assert!(after.written.contains_key(OsStr::new("other")));
 }
 
 #[test]
