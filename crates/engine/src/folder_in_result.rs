@@ -9,7 +9,7 @@ use std::path::Path;
 
 use memchr::memmem::Finder;
 use warpcc_cache::regular_file;
-use warpcc_plan::{Part, Step, Tool};
+use warpcc_plan::{Part, Step};
 
 use crate::context::RunContext;
 use crate::event::Finished;
@@ -22,17 +22,9 @@ use crate::run_environment::directory_as_called;
 /// is in no input. The answer is also yes if an output cannot be read, or if the directory's name is in every path.
 pub fn is_named(run: &RunContext<'_>, step: &Step, finished: &Finished) -> bool {
     let directory = run.options.directory;
-    let is_nvidias = matches!(
-        step.tool,
-        Tool::CudaFe
-            | Tool::Cicc
-            | Tool::EarlyStub
-            | Tool::Nvvm
-            | Tool::Ptxas
-            | Tool::Fatbinary
-            | Tool::Nvlink
-    );
-    if !is_nvidias || relocate::directory(step, run.artifacts, run.options) != directory {
+    if !step.tool.is_of_toolkit()
+        || relocate::directory(step, run.artifacts, run.options) != directory
+    {
         return false;
     }
     if directory == Path::new("/") {

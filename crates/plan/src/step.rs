@@ -96,6 +96,26 @@ impl Tool {
             Self::FilterDependencies => "dependencies",
         }
     }
+
+    /// Whether it comes with the CUDA toolkit. The others are the host's.
+    pub fn is_of_toolkit(self) -> bool {
+        match self {
+            Self::CudaFe
+            | Self::Cicc
+            | Self::EarlyStub
+            | Self::Nvvm
+            | Self::Ptxas
+            | Self::Fatbinary
+            | Self::Nvlink
+            | Self::FilterDependencies => true,
+            Self::Preprocess
+            | Self::HostCompile
+            | Self::HostAssembly
+            | Self::Assemble
+            | Self::HostLink
+            | Self::Archive => false,
+        }
+    }
 }
 
 impl fmt::Display for Tool {

@@ -49,27 +49,13 @@ impl Release {
 
     /// Whether the tool's row was compared with this release. An unknown release was not.
     pub fn is_in_table(&self, tool: Tool) -> bool {
-        match tool {
-            Tool::Cicc
-            | Tool::EarlyStub
-            | Tool::Nvvm
-            | Tool::CudaFe
-            | Tool::Ptxas
-            | Tool::Nvlink
-            | Tool::Fatbinary
-            | Tool::FilterDependencies => {
-                let cuda = self.cuda_major.zip(self.cuda_minor);
-                cuda.is_some_and(|cuda| CUDA.contains(&cuda))
-            }
-            Tool::Preprocess
-            | Tool::HostCompile
-            | Tool::HostAssembly
-            | Tool::Assemble
-            | Tool::HostLink
-            | Tool::Archive => match self.clang {
-                Some(clang) => CLANG.contains(&clang),
-                None => self.gcc.is_some_and(|gcc| GCC.contains(&gcc)),
-            },
+        if tool.is_of_toolkit() {
+            let cuda = self.cuda_major.zip(self.cuda_minor);
+            return cuda.is_some_and(|cuda| CUDA.contains(&cuda));
+        }
+        match self.clang {
+            Some(clang) => CLANG.contains(&clang),
+            None => self.gcc.is_some_and(|gcc| GCC.contains(&gcc)),
         }
     }
 }
