@@ -49,6 +49,11 @@ pub const CICC: &[Row] = &[
         "write OptiX's intermediate code, not PTX",
     ),
     row(
+        "--no-device-int128",
+        Nothing,
+        "no 128-bit integers in device code",
+    ),
+    row(
         "--no-version-ident",
         Nothing,
         "leave the compiler's version out of the intermediate code",
