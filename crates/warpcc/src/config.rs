@@ -383,4 +383,6 @@ fn is_absent(error: &io::Error) -> bool {
 }
 
 #[cfg(test)]
+mod documents;
+#[cfg(test)]
 mod tests;

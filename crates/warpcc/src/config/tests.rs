@@ -23,7 +23,7 @@ fn env(pairs: &[(&str, &str)]) -> impl Fn(&str) -> Option<OsString> {
 }
 
 /// Load with this settings file; the error text has its path replaced by FILE.
-fn with_file(text: &str, pairs: &[(&str, &str)]) -> Result<Config, String> {
+pub(super) fn with_file(text: &str, pairs: &[(&str, &str)]) -> Result<Config, String> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("config.toml");
     std::fs::write(&path, text).unwrap();
