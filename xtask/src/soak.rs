@@ -1,7 +1,6 @@
 //! Looks for wrong results of warpcc: random histories, each call compared with a fresh nvcc. docs/soak.md describes its
 //! coverage.
 
-mod asked_lines;
 mod bite;
 mod by_chance;
 mod calls;
@@ -18,6 +17,7 @@ mod mapper;
 mod meeting;
 mod options;
 mod programs;
+mod queried_lines;
 pub mod random;
 mod replay;
 mod shrink;

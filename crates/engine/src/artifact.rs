@@ -248,7 +248,7 @@ impl<'a> Artifacts<'a> {
             let mut tokens = Tokens::default();
             let content = hash_text(self.path(id), Some(&mut tokens))?;
             let read = || std::fs::read(self.path(id));
-            io::Result::Ok((content, tokens.finish().with_asked_lines(read)?))
+            io::Result::Ok((content, tokens.finish().with_queried_lines(read)?))
         };
         let hash = match &mut *self.place(id) {
             Place::OnDisk(known) => match known.tokens {

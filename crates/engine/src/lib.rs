@@ -6,8 +6,6 @@
 pub mod admission;
 pub mod any_lines;
 pub mod artifact;
-mod asked_history;
-mod asked_lines;
 pub mod compiler_cache;
 pub mod conditions;
 mod context;
@@ -38,6 +36,8 @@ pub mod prefix_map;
 mod private_folder;
 mod private_names;
 pub mod process;
+mod queried_lines;
+mod queried_variables;
 mod relative_names;
 mod relocate;
 mod remote_exec;

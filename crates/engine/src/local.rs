@@ -9,7 +9,6 @@ use warpcc_plan::assumed::Expected;
 use warpcc_plan::{FileId, Step, Tool};
 use warpcc_watch::PathText;
 
-use crate::asked_history;
 use crate::context::RunContext;
 use crate::event::{Finished, StepOutcome};
 use crate::folder_in_result;
@@ -19,6 +18,7 @@ use crate::module_id;
 use crate::mtimes;
 use crate::prefix_map;
 use crate::process::Ended;
+use crate::queried_variables;
 use crate::relocate;
 use crate::slot_wait::{self, SlotWait};
 use crate::splice;
@@ -85,7 +85,7 @@ pub fn run_here(
     finished.stdout = ended.stdout;
     finished.stderr = ended.stderr;
     if ended.code == 0 {
-        asked_history::learn(run, step, program, &seen);
+        queried_variables::learn(run, step, program, &seen);
         warning_history::learn_messages(run, step, !finished.stderr.is_empty());
         for &id in &step.writes {
             run.artifacts.written(id);

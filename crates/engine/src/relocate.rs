@@ -42,7 +42,7 @@ pub fn directory<'a>(step: &Step, artifacts: &Artifacts<'_>, options: &RunOption
 }
 
 /// The path of the copy of a preprocessed text with the line markers that the preprocessor wrote.
-pub fn markers_beside(text: &Path) -> PathBuf {
+pub fn markers_path(text: &Path) -> PathBuf {
     let mut name = text.as_os_str().to_owned();
     name.push(".markers");
     name.into()
@@ -60,7 +60,7 @@ pub fn rename_preprocessed(
 ) -> io::Result<()> {
     let text = fs::read(path)?;
     if options.rule.is_some() {
-        fs::write(markers_beside(path), only_markers(&text))?;
+        fs::write(markers_path(path), only_markers(&text))?;
     }
     let debug = graph.steps.iter().any(Step::has_debug_information);
     fs::write(path, options.work_dir().fix_markers(&text, debug))

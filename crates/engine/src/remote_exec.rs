@@ -30,7 +30,6 @@ use builder::Packed;
 use race::{AT_ONCE, Race};
 
 use crate::admission;
-use crate::asked_history;
 use crate::context::RunContext;
 use crate::event::{Finished, StepOutcome};
 use crate::executor::{Executor, RemoteJob};
@@ -38,6 +37,7 @@ use crate::key::packs_directory;
 use crate::located::Located;
 use crate::module_id::MAKES_MODULE_ID;
 use crate::placement::{Placement, choose};
+use crate::queried_variables;
 use crate::relocate;
 use crate::slot_wait::{self, SlotWait};
 use crate::store;
@@ -68,7 +68,7 @@ pub fn run_elsewhere(
         return Ok(None);
     }
     // The watch library does not run there: the variables that this tool asks for must be known.
-    let Some(asked) = asked_history::variables(run, step, program) else {
+    let Some(asked) = queried_variables::variables(run, step, program) else {
         return Ok(None);
     };
     let Some(_slot) = slot_elsewhere(run, index, step, program, priority_ms, executor, wait)?
@@ -89,7 +89,7 @@ pub fn run_elsewhere(
         .ok()
         .and_then(|()| action::pack(run, index, step, program, &folder))
         .filter(|packed| {
-            !asked_history::misses_one(run, step, &asked, &packed.command.environment)
+            !queried_variables::misses_one(run, step, &asked, &packed.command.environment)
         });
     let Some(packed) = packed else {
         drop(fs::remove_dir_all(&folder));

@@ -153,7 +153,7 @@ fn filter_dependencies(
     for &id in &step.reads {
         run.artifacts.materialise(id)?;
         let path = run.artifacts.path(id);
-        let markers = relocate::markers_beside(path);
+        let markers = relocate::markers_path(path);
         texts.push(if run.options.path_map.is_empty() {
             fs::read(path)?
         } else {

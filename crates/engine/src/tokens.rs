@@ -5,13 +5,13 @@
 //! each line, and the numbers of line markers.
 //!
 //! A part may be left out only if it cannot change a result. A raw string keeps its blank lines and its space. A text that is
-//! not understood has no hash: its lines count. So do the lines that a text can ask for ([`asked_lines`]).
+//! not understood has no hash: its lines count. So do the lines that a text can ask for ([`queried_lines`]).
 
 use std::io;
 
 use memchr::{memchr, memchr3, memmem};
 
-use crate::{asked_lines, pieces};
+use crate::{pieces, queried_lines};
 
 /// The size of the pieces that are passed to the hash.
 const PIECE: usize = 1 << 14;
@@ -36,7 +36,7 @@ pub struct Tokens {
 pub enum Hashed {
     /// Its lines do not count.
     Lineless([u8; 32]),
-    /// It can ask for lines; [`Self::with_asked_lines`] finds out which.
+    /// It can ask for lines; [`Self::with_queried_lines`] finds out which.
     Asking([u8; 32]),
     /// All of its lines count.
     LinesCount,
@@ -47,14 +47,14 @@ impl Hashed {
     ///
     /// # Errors
     /// Those of `text`.
-    pub fn with_asked_lines(
+    pub fn with_queried_lines(
         self,
         text: impl FnOnce() -> io::Result<Vec<u8>>,
     ) -> io::Result<Option<[u8; 32]>> {
         Ok(match self {
             Self::Lineless(hash) => Some(hash),
             Self::LinesCount => None,
-            Self::Asking(hash) => asked_lines::hash(&text()?).map(|lines| {
+            Self::Asking(hash) => queried_lines::hash(&text()?).map(|lines| {
                 let mut hasher = blake3::Hasher::new();
                 hasher.update(&hash);
                 hasher.update(lines.as_bytes());
@@ -72,7 +72,7 @@ impl Tokens {
         if self.may_count {
             return text.len();
         }
-        self.asks |= asked_lines::are_in(text);
+        self.asks |= queried_lines::are_in(text);
         let mut raw = RawStrings::find(text);
         self.has_raw |= raw.next.is_some();
         self.has_comment |= memmem::find(text, b"/*").is_some();

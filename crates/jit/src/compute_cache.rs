@@ -133,7 +133,7 @@ pub fn remarks(folder: &Folder, held: u64, limit: u64) -> Vec<Remark> {
     let mut found = Vec::new();
     let shown = folder.path.display();
     const ELSEWHERE: &str = "set CUDA_CACHE_PATH to a folder on a local disk that stays";
-    const LOST: &str = "results cannot be kept: every start compiles everything again";
+    const LOST: &str = "results cannot be stored: every start compiles everything again";
     if let Some(blocked) = &folder.blocked_by {
         found.push(Remark::fix(
             format!(
@@ -146,7 +146,7 @@ pub fn remarks(folder: &Folder, held: u64, limit: u64) -> Vec<Remark> {
     } else if folder.read_only {
         found.push(Remark::fix(
             format!("{shown} is on a file system that is mounted read-only"),
-            "existing results may be used; new ones cannot be kept",
+            "existing results may be used; new ones cannot be stored",
             format!("mount it writable, or {ELSEWHERE}"),
         ));
     } else if !folder.writable {
@@ -194,7 +194,7 @@ pub fn remarks(folder: &Folder, held: u64, limit: u64) -> Vec<Remark> {
                 "{} bytes are free where the cache is, and it may still grow by {missing}",
                 folder.free
             ),
-            "results that do not fit on the disk are not kept",
+            "results that do not fit on the disk are not stored",
             "make room, or set CUDA_CACHE_MAXSIZE to less",
         ));
     }

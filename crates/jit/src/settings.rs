@@ -142,7 +142,7 @@ pub fn remarks(variables: &[(OsString, OsString)], settings: &JitSettings) -> Ve
     if settings.disabled {
         found.push(Remark::fix(
             "CUDA_CACHE_DISABLE is set",
-            "no compiled code is kept: every start compiles everything again",
+            "no compiled code is stored: every start compiles everything again",
             "unset CUDA_CACHE_DISABLE",
         ));
     }
@@ -223,7 +223,7 @@ fn of_max_size(text: &str) -> Option<Remark> {
 
 fn of_place(settings: &JitSettings) -> Option<Remark> {
     const SET: &str = "set CUDA_CACHE_PATH to a folder on a local disk that stays";
-    let lost = "there is no folder to keep results in, so every start compiles everything again";
+    let lost = "there is no folder to store results in, so every start compiles everything again";
     match &settings.place {
         Where::Nowhere => Some(Remark::fix(
             "neither HOME nor CUDA_CACHE_PATH is set",

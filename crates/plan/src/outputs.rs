@@ -43,7 +43,7 @@ const HOST: &[&str] = &["c", "cc", "cpp", "cxx", "i", "ii", "s", "S"];
 
 impl Invocation {
     /// Every file that the call writes if it succeeds, except the intermediate files of `-keep`
-    /// ([`Invocation::kept_folder`]).
+    /// ([`Invocation::keep_dir`]).
     pub fn outputs(&self) -> Vec<Output> {
         let mut outputs = Vec::new();
         let last = self.last_phase();
@@ -104,7 +104,7 @@ impl Invocation {
     }
 
     /// The folder in which `-keep` leaves intermediate files, whose names are in the plan; `None` without it.
-    pub fn kept_folder(&self) -> Option<&str> {
+    pub fn keep_dir(&self) -> Option<&str> {
         let named = self.value_of("keep-dir").unwrap_or("");
         self.keeps.then(|| named.trim_end_matches('/'))
     }

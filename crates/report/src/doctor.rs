@@ -129,7 +129,7 @@ mod tests {
             finding(
                 Severity::Warning,
                 "ccache stands in front of the host compiler",
-                "two caches keep the same objects\nerror    faked",
+                "two caches store the same objects\nerror    faked",
                 "unset CMAKE_CXX_COMPILER_LAUNCHER",
             ),
             finding(

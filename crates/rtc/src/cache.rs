@@ -283,7 +283,7 @@ impl KernelCache {
         }
         let seen = SeenFiles::find(&request, &directory).inspect_err(|why| {
             self.tiers
-                .remark(format!("{} is not kept: {why}", request.name))
+                .remark(format!("{} is not stored: {why}", request.name))
         });
         let Ok(seen) = seen else {
             // The included files cannot be known, so the image must not be stored.

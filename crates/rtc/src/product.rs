@@ -77,11 +77,11 @@ impl Product {
         self.program.as_ref()
     }
 
-    /// Why the result must not be kept.
+    /// Why the result must not be stored.
     pub(crate) fn unknown(&self) -> Option<String> {
         let option = self.unknown.as_ref()?;
         Some(format!(
-            "{} is not kept: {option} makes the compiler read or write other files",
+            "{} is not stored: {option} makes the compiler read or write other files",
             self.name
         ))
     }

@@ -115,7 +115,7 @@ impl CacheSettings {
         let folders = folders(environment);
         if folders.is_empty() {
             settings.remarks.push(
-                "compiled kernels are kept for this process only: no folder is known; set \
+                "compiled kernels are cached for this process only, because no cache folder is known; set \
                  WARPCC_RTC_CACHE, XDG_CACHE_HOME or HOME"
                     .to_owned(),
             );

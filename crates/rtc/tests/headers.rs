@@ -125,7 +125,7 @@ fn a_name_that_a_macro_makes_is_followed_into_every_file() {
     place.write("first/sub/b.h", "#define VALUE 10\n");
     assert_eq!(place.value().1, Found::Made);
     assert_eq!(place.value().1, Found::Disk);
-    // A name that leads out of the folders is not kept at all.
+    // A name that leads out of the folders is not stored at all.
     let place = Place::new(&format!("#define H \"../outside.h\"\n#include H\n{KERNEL}"));
     place.write("outside.h", "#define VALUE 8\n");
     assert_eq!(place.value().1, Found::Made);
@@ -135,7 +135,7 @@ fn a_name_that_a_macro_makes_is_followed_into_every_file() {
             .cache
             .remarks()
             .iter()
-            .any(|remark| remark.contains("is not kept"))
+            .any(|remark| remark.contains("is not stored"))
     );
 }
 

@@ -10,11 +10,11 @@ pub mod casd;
 #[cfg(feature = "dispatcher")]
 pub mod dispatcher;
 pub mod github_cache;
-pub mod kept;
 pub mod nvrtc;
 #[cfg(feature = "dispatcher")]
 pub mod operations;
 pub mod places;
+pub mod stored_results;
 pub mod toolkit;
 
 pub use nvrtc::Nvrtc;

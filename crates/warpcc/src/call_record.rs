@@ -140,7 +140,7 @@ impl<'a> CallRecorder<'a> {
             counts.push((format!("not_direct.{}", counted_reason(why)), 1));
             if let NotStored::Store(_) = why {
                 crate::log::warn(&format!(
-                    "built, but not kept: {why} (`warpcc config` shows where the cache is)"
+                    "built, but not stored: {why} (`warpcc config` shows where the cache is)"
                 ));
             }
         }

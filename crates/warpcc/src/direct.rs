@@ -79,7 +79,7 @@ pub fn fetch(
     candidates: &[(&Request, &KeyVariants)],
 ) -> bool {
     // Only nvcc's plan knows the files that `-keep` leaves.
-    let leaves_more = |request: &Request| request.invocation.kept_folder().is_some();
+    let leaves_more = |request: &Request| request.invocation.keep_dir().is_some();
     if candidates.iter().any(|(request, _)| leaves_more(request)) {
         return false;
     }
@@ -227,7 +227,7 @@ fn path_of(role: &str, implied: &[Implied], request: &Request) -> Option<(PathBu
     if let Some(found) = implied.iter().find(|implied| implied.role == role) {
         return Some((found.path.clone(), found.kind == OutputKind::Linked));
     }
-    let folder = Path::new(request.invocation.kept_folder()?);
+    let folder = Path::new(request.invocation.keep_dir()?);
     let path = Path::new(role.strip_prefix(AT)?);
     let is_kept = path.parent() == Some(folder) && path.file_name().is_some();
     is_kept.then(|| (request.directory.join(path), false))

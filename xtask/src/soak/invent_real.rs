@@ -1,8 +1,8 @@
 //! Invents the parts of a history that differ with real tools: the sources are CUDA, the variables are those that nvcc and
 //! gcc read, and most calls are cheap ones. A call that makes an object costs 2.5 times as much as one that makes PTX.
 
-use super::asked_lines;
 use super::history::Step;
+use super::queried_lines;
 use super::random::Random;
 
 /// Puts the macro of a host compiler's wrapper into the device code.
@@ -57,7 +57,7 @@ pub fn lines(random: &mut Random, path: &str) -> Vec<String> {
         10 if random.chance(30) => all.push("not C++".to_owned()),
         11..=12 => {
             let header = random.one(&["a_h", "b_h"]);
-            all.push(asked_lines::usage(random, header));
+            all.push(queried_lines::usage(random, header));
         }
         _ => {}
     }
@@ -84,7 +84,7 @@ fn header(random: &mut Random, stem: &str, number: usize) -> Vec<String> {
         _ => format!("static __device__ int V_{stem} = {number};"),
     });
     if random.chance(25) {
-        all.extend(asked_lines::header(random, stem));
+        all.extend(queried_lines::header(random, stem));
     }
     all
 }

@@ -256,10 +256,10 @@ fn is_said_at_times(
 
 /// Removes warpcc's warnings of a limit that nvcc does not reach from standard error: a result could not be stored.
 fn take_limit_warnings(got: &mut CallOutcome) -> u64 {
-    const NOT_KEPT: &[u8] = b"warpcc: warning: built, but not kept: ";
+    const NOT_STORED: &[u8] = b"warpcc: warning: built, but not stored: ";
     let lines = got.stderr.split_inclusive(|&byte| byte == b'\n');
     let (warnings, others): (Vec<&[u8]>, Vec<&[u8]>) =
-        lines.partition(|line| line.starts_with(NOT_KEPT));
+        lines.partition(|line| line.starts_with(NOT_STORED));
     let others = others.concat();
     let taken = warnings.len() as u64;
     got.stderr = others;

@@ -15,7 +15,7 @@ fn hash(text: &[u8]) -> Option<[u8; 32]> {
         let read = || Ok(text.to_vec());
         tokens
             .finish()
-            .with_asked_lines(read)
+            .with_queried_lines(read)
             .expect("no reading fails")
     };
     let whole = of_pieces(text.len().max(1));

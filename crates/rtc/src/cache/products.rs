@@ -135,7 +135,7 @@ impl KernelCache {
         }
         if !float_environment::is_usual() {
             return Err(format!(
-                "{} is not kept: this thread rounds unusually, or takes denormal numbers for zero, and its compilers compute constants \
+                "{} is not stored: this thread rounds unusually, or takes denormal numbers for zero, and its compilers compute constants \
                  in the same way",
                 product.name
             ));
@@ -147,17 +147,21 @@ impl KernelCache {
         for path in &product.files {
             let content = self.content_of(path);
             let content = content.map_err(|error| {
-                format!("{} is not kept: {}: {error}", product.name, path.display())
+                format!(
+                    "{} is not stored: {}: {error}",
+                    product.name,
+                    path.display()
+                )
             })?;
             hashing.part("library", &content);
         }
         let Some(program) = product.program() else {
             return Ok((hashing.finish(), None));
         };
-        let not_kept = |why: String| format!("{} is not kept: {why}", product.name);
-        let directory = std::path::absolute(".").map_err(|error| not_kept(error.to_string()))?;
+        let not_stored = |why: String| format!("{} is not stored: {why}", product.name);
+        let directory = std::path::absolute(".").map_err(|error| not_stored(error.to_string()))?;
         let program = absolute(program);
-        let seen = SeenFiles::of_all(&program, &directory).map_err(not_kept)?;
+        let seen = SeenFiles::of_all(&program, &directory).map_err(not_stored)?;
         if seen.included.shows_paths {
             for folder in program.include_folders.iter().chain([&directory]) {
                 hashing.part("folder", folder.as_os_str().as_encoded_bytes());

@@ -25,9 +25,9 @@ const MOST_LINES: usize = 20_000;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Why {
     /// It is in a folder or a pack.
-    Kept,
+    Stored,
     /// It is never kept, for this reason.
-    NotKept(String),
+    NotStored(String),
     /// No kernel of this name was compiled with this folder, or that was long ago.
     NeverSeen,
     /// It differs in these parts from the most similar one.
@@ -69,12 +69,12 @@ impl KernelCache {
         }
         let seen = match SeenFiles::find(&request, &directory) {
             Ok(seen) => seen,
-            Err(why) => return Ok(Why::NotKept(why)),
+            Err(why) => return Ok(Why::NotStored(why)),
         };
         let builds = self.build(0, self.compiler.files());
         let key = keys::of_program(&self.compiler, builds, &request, &seen);
         if self.tiers.has(&key) {
-            return Ok(Why::Kept);
+            return Ok(Why::Stored);
         }
         let now = self.parts(&request, &seen);
         let stored = self

@@ -191,7 +191,7 @@ pub fn cure(kind: &str, name: &str) -> &'static str {
 }
 
 /// Advice on results that are not stored, by words of the reason.
-const NOT_KEPT: &[(&str, &str)] = &[
+const NOT_STORED: &[(&str, &str)] = &[
     (
         crate::direct::DATE_MACRO,
         "keep __DATE__ and __TIME__ in one small file",
@@ -220,8 +220,8 @@ const NOT_KEPT: &[(&str, &str)] = &[
 ];
 
 /// Advice on a result that is not stored for `reason`; `None` for most reasons.
-pub fn advice_not_kept(reason: &str) -> Option<&'static str> {
-    let known = NOT_KEPT.iter().find(|(known, _)| reason.contains(known));
+pub fn advice_not_stored(reason: &str) -> Option<&'static str> {
+    let known = NOT_STORED.iter().find(|(known, _)| reason.contains(known));
     known.map(|(_, what)| *what)
 }
 
@@ -232,11 +232,11 @@ mod tests {
     #[test]
     fn the_documentation_has_every_reason_why_nothing_is_kept() {
         let long = include_str!("../../../../docs/troubleshooting.md");
-        for (reason, _) in NOT_KEPT {
+        for (reason, _) in NOT_STORED {
             assert!(long.contains(reason), "{reason}");
-            assert!(advice_not_kept(&format!("a/b.h {reason} today")).is_some());
+            assert!(advice_not_stored(&format!("a/b.h {reason} today")).is_some());
         }
-        assert_eq!(advice_not_kept("something else"), None);
+        assert_eq!(advice_not_stored("something else"), None);
     }
 
     #[test]

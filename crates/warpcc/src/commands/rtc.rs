@@ -31,7 +31,7 @@ use crate::{history, log, remotes};
 
 /// All kernels are compiled and kept.
 const FINE: i32 = 0;
-/// Something does not compile, or cannot be kept.
+/// Something does not compile, or cannot be stored.
 const NOT_FINE: i32 = 1;
 /// How long `warm` waits for its uploads.
 const UPLOADS: Duration = Duration::from_secs(300);
@@ -276,7 +276,7 @@ fn warm(args: &RtcWarmArgs, context: &ProcessContext) -> anyhow::Result<i32> {
     let cache = &caches.kernels;
     anyhow::ensure!(
         cache.settings().tiers.iter().any(|tier| !tier.readonly),
-        "there is no folder to keep kernels in{}",
+        "there is no folder to store kernels in{}",
         cache
             .remarks()
             .iter()

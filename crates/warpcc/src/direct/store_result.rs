@@ -243,7 +243,7 @@ impl ResultToStore<'_> {
         let level = Level::Direct;
         self.store
             .store_mapped(level, key, map, manifest, outcome)?;
-        let keeps_others = request.invocation.kept_folder().is_some();
+        let keeps_others = request.invocation.keep_dir().is_some();
         if let Some(upstream) = self.upstream.filter(|_| !keeps_others) {
             upstream.offer(self.store, level, key);
         }

@@ -3,7 +3,7 @@
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 
-use warpcc_testkit::kept::Store;
+use warpcc_testkit::stored_results::Store;
 
 use crate::case;
 use crate::reference::{self, References, SHARES};

@@ -8,7 +8,7 @@ use std::os::unix::fs::symlink;
 use std::time::SystemTime;
 
 use serde::{Deserialize, Serialize};
-use warpcc_testkit::kept::Store;
+use warpcc_testkit::stored_results::Store;
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
 use crate::case::{Case, Line};

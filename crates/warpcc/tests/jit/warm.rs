@@ -60,7 +60,7 @@ fn warming_fills_the_cache_and_proves_it() {
     space.variables.push(("FAKE_FORGETS", "1".into()));
     let shown = space.said("warm a.fatbin", 1);
     assert!(
-        shown.contains("NOT KEPT") && shown.contains("0 of 1 load"),
+        shown.contains("NOT STORED") && shown.contains("0 of 1 load"),
         "{shown}"
     );
     space.variables.push(("CUDA_CACHE_DISABLE", "1".into()));

@@ -106,7 +106,7 @@ fn agree(space: &TestSpace, line: &[String]) -> bool {
     let Ok(invocation) = Invocation::parse(line, "", "", &read) else {
         return false;
     };
-    if invocation.plain.is_some() || invocation.kept_folder().is_some() {
+    if invocation.plain.is_some() || invocation.keep_dir().is_some() {
         return false;
     }
     let Some(planned) = planned(space, line) else {

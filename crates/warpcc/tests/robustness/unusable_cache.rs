@@ -26,7 +26,7 @@ fn a_result_that_cannot_be_stored_is_one_warning() {
     let said = outcome.stderr_text();
     assert_eq!(outcome.code, 0, "{said}");
     assert!(
-        said.starts_with("warpcc: warning: built, but not kept") && said.lines().count() == 1,
+        said.starts_with("warpcc: warning: built, but not stored") && said.lines().count() == 1,
         "{said}"
     );
 }

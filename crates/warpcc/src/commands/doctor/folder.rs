@@ -175,7 +175,7 @@ fn space(config: &Config, free: u64, findings: &mut Vec<Finding>) {
     if free < SCARCE {
         findings.push(error_of(
             format!("only {} are free where the cache is", format_bytes(free)),
-            "results cannot be kept",
+            "results cannot be stored",
             &fix,
         ));
         return;

@@ -47,7 +47,7 @@ pub(super) fn check(config: &Config, context: &ProcessContext, findings: &mut Ve
     if let Some(name) = wrapper(&nvcc) {
         findings.push(warning(
             format!("nvcc is {name}: {shown}"),
-            "two caches then keep the same objects, and warpcc cannot see the steps behind it",
+            "two caches then store the same objects, and warpcc cannot see the steps behind it",
             "set WARPCC_NVCC to the real nvcc, or remove that folder from PATH",
         ));
         return;

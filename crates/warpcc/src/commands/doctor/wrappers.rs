@@ -53,7 +53,7 @@ fn named(
     } else if let Some(wrapper) = wrapper(&file) {
         findings.push(warning(
             format!("{name}={value} is {wrapper}"),
-            "two caches then keep the same host objects, and each step waits for both",
+            "two caches then store the same host objects, and each step waits for both",
             &format!("{name}=/usr/bin/g++, the compiler behind it"),
         ));
     } else {
@@ -78,7 +78,7 @@ fn in_path(context: &ProcessContext, name: &str, findings: &mut Vec<Finding>) {
         findings.push(if is_script(&first) {
             note(
                 format!("{name} is a script: {shown}"),
-                "it is treated as a compiler: its result is kept while the files it reads stay the same",
+                "it is treated as a compiler: its result is reused while the files it reads stay the same",
                 "name the compiler that it runs: NVCC_CCBIN=/usr/bin/g++",
             )
         } else {

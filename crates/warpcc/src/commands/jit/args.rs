@@ -14,7 +14,7 @@ Examples:
 With a toolkit, ptxas measures the time; without one the figures are estimates, and are marked so.
 The driver's variables are read from this environment: run it where the program will run.
 
-Exit code: 0 if nothing is compiled, or all of it is kept; 1 if there is something to fix; 2 if a
+Exit code: 0 if nothing is compiled, or all of it is stored; 1 if there is something to fix; 2 if a
 file could not be read completely.";
 
 const WARM_EXAMPLES: &str = "\
@@ -25,7 +25,7 @@ Examples:
 warm loads every module that the driver would compile for this GPU, twice, in new processes. Then
 it loads them once more with compiling switched off, so that only results in the cache load.
 
-Exit code: 0 if everything is kept; 1 if something is not; 2 without a GPU, or if a file could not
+Exit code: 0 if everything is stored; 1 if something is not; 2 without a GPU, or if a file could not
 be read completely.";
 
 const CACHE_EXAMPLES: &str = "\

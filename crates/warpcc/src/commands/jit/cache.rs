@@ -62,7 +62,7 @@ pub(super) fn examine(settings: &JitSettings, context: &ProcessContext) -> Cache
         Some(Err(error)) => {
             remarks.push(warpcc_jit::Remark::fix(
                 format!("the cache's folder cannot be examined: {error}"),
-                "it is unknown whether results are kept there",
+                "it is unknown whether results are stored there",
                 "set CUDA_CACHE_PATH to a folder on a local disk",
             ));
             None

@@ -94,7 +94,7 @@ pub(super) fn warm(args: &JitWarmArgs, context: &ProcessContext) -> anyhow::Resu
 /// Fails early if the cache could store nothing, because compiling takes minutes.
 fn refuse_in_vain(settings: &JitSettings) -> anyhow::Result<()> {
     if settings.disabled {
-        anyhow::bail!("CUDA_CACHE_DISABLE is set, so nothing would be kept: unset it");
+        anyhow::bail!("CUDA_CACHE_DISABLE is set, so nothing would be stored: unset it");
     }
     if settings.disable_jit {
         anyhow::bail!(
@@ -103,7 +103,7 @@ fn refuse_in_vain(settings: &JitSettings) -> anyhow::Result<()> {
     }
     if settings.place.folder().is_none() {
         anyhow::bail!(
-            "neither HOME nor CUDA_CACHE_PATH is set, so nothing would be kept: set \
+            "neither HOME nor CUDA_CACHE_PATH is set, so nothing would be stored: set \
              CUDA_CACHE_PATH"
         );
     }

@@ -49,13 +49,13 @@ pub fn write(cache: &KernelCache, request: &CompileRequest, form: Form) -> anyho
         }
         Form::Text => write_text(out, &request.name, &why),
     })?;
-    Ok(why == Why::Kept)
+    Ok(why == Why::Stored)
 }
 
 fn answer(why: &Why) -> WhyAnswer<'_> {
     let (result, reason, changes) = match why {
-        Why::Kept => ("kept", None, Vec::new()),
-        Why::NotKept(reason) => ("not_kept", Some(reason.as_str()), Vec::new()),
+        Why::Stored => ("kept", None, Vec::new()),
+        Why::NotStored(reason) => ("not_kept", Some(reason.as_str()), Vec::new()),
         Why::NeverSeen => ("never_seen", None, Vec::new()),
         Why::Removed => ("removed", None, Vec::new()),
         Why::Differs(all) => ("differs", None, all.iter().map(as_change).collect()),
@@ -79,15 +79,15 @@ fn as_change(change: &PartChange) -> Change<'_> {
 fn write_text(out: &mut dyn io::Write, name: &str, why: &Why) -> io::Result<()> {
     let name = harmless(name);
     match why {
-        Why::Kept => writeln!(out, "{name} is in the cache."),
-        Why::NotKept(reason) => writeln!(out, "{name} is never kept: {}", harmless(reason)),
+        Why::Stored => writeln!(out, "{name} is in the cache."),
+        Why::NotStored(reason) => writeln!(out, "{name} is never stored: {}", harmless(reason)),
         Why::NeverSeen => writeln!(
             out,
             "No kernel named {name} was compiled lately by a process with this folder."
         ),
         Why::Removed => writeln!(
             out,
-            "{name} was compiled as it is. It was not kept, or has been removed since, for example because the folder was full."
+            "{name} was compiled as it is now. The result was not stored, or was removed later, for example because the folder was full."
         ),
         Why::Differs(changes) => {
             writeln!(

@@ -10,7 +10,7 @@ use warpcc_report::record::{CallOutcome, KeyPartChange};
 
 use super::print::one_line;
 use crate::call_record::records;
-use crate::commands::advice::{advice, advice_not_kept, changed_condition, cure};
+use crate::commands::advice::{advice, advice_not_stored, changed_condition, cure};
 use crate::commands::output;
 use crate::config::Config;
 use crate::store::need_store;
@@ -116,7 +116,7 @@ pub(super) fn reason(call: &BuildCall) -> Option<(String, String)> {
             "a call that fails is never stored".to_owned(),
         ),
         (CallOutcome::Built, Some(reason), _) => {
-            let known = advice_not_kept(reason).unwrap_or_default();
+            let known = advice_not_stored(reason).unwrap_or_default();
             (format!("built and not stored: {reason}"), known.to_owned())
         }
         (CallOutcome::Built, None, Some(change)) => {

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 use std::path::PathBuf;
 
-use crate::commands::advice::advice_not_kept;
+use crate::commands::advice::advice_not_stored;
 
 /// The comparison of a command with what the cache remembers of it.
 #[derive(Debug, Clone)]
@@ -90,7 +90,7 @@ pub fn write(why: &Why, out: &mut dyn Write) -> io::Result<()> {
                 "Nothing differs, but the result of this command is not stored: {}.",
                 one_line(reason)
             )?;
-            match advice_not_kept(reason) {
+            match advice_not_stored(reason) {
                 Some(advice) => writeln!(out, "What to do: {advice}."),
                 None => Ok(()),
             }

@@ -58,7 +58,7 @@ pub(super) fn of_gpu(on: &OnGpu, settings: &JitSettings, held: u64) -> Vec<Remar
         // The setting has its own remark; this is its effect on the program.
         found.push(Remark::fix(
             format!("every start on {gpu} compiles {size} again"),
-            "nothing is kept",
+            "nothing is stored",
             build,
         ));
     } else if !on.fits {
@@ -75,7 +75,7 @@ pub(super) fn of_gpu(on: &OnGpu, settings: &JitSettings, held: u64) -> Vec<Remar
     } else {
         let why = match on.limit - on.kept_bytes < held {
             true => format!(
-                "other programs keep {} there, and both do not fit",
+                "other programs store {} there, and there is no room for both",
                 format_bytes(held)
             ),
             false => "later starts find it in the driver's cache".to_owned(),
@@ -89,7 +89,7 @@ pub(super) fn of_gpu(on: &OnGpu, settings: &JitSettings, held: u64) -> Vec<Remar
         if on.kept_bytes > older {
             let room = room_for(on.kept_bytes);
             found.push(Remark::note(
-                format!("older drivers keep only {}", format_bytes(older)),
+                format!("older drivers store only {}", format_bytes(older)),
                 "on them every start would compile again",
                 format!("set CUDA_CACHE_MAXSIZE={room}"),
             ));

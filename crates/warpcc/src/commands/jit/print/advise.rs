@@ -140,7 +140,7 @@ fn write_gpu(on: &OnGpu, out: &mut dyn Write) -> io::Result<()> {
         };
         writeln!(
             out,
-            "{}: the first start compiles {}, {}, to {} of machine code, in {} ({how}); kept are {}",
+            "{}: the first start compiles {}, {}, to {} of machine code, in {} ({how}); {} are stored",
             on.gpu,
             count(on.texts, "PTX text"),
             format_bytes(on.ptx_bytes),

@@ -29,7 +29,7 @@ pub struct CacheView {
 /// Writes where the cache is, and its problems.
 pub fn write(view: &CacheView, out: &mut dyn Write) -> io::Result<()> {
     match &view.folder {
-        None => writeln!(out, "A driver has no folder here to keep results in.")?,
+        None => writeln!(out, "A driver has no folder here to store results in.")?,
         Some(folder) => {
             let from = match view.given {
                 true => "CUDA_CACHE_PATH",

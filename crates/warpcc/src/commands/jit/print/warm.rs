@@ -126,21 +126,21 @@ fn write_loaded(warmed: &Warmed, out: &mut dyn Write) -> io::Result<()> {
     match warmed.proven {
         true => writeln!(
             out,
-            "  {kept} of {} load with compiling switched off: they are kept",
+            "  {kept} of {} load with compiling switched off: they are stored",
             warmed.modules.len()
         )?,
         false => writeln!(
             out,
-            "  JIT is forced, so it was not tested whether they are kept; compare the two times"
+            "  JIT is forced, so it was not tested whether they are stored; compare the two times"
         )?,
     }
     for module in warmed.modules.iter().filter(|m| !m.is_kept()) {
         let why = module.trouble.as_deref().unwrap_or(
-            "compiled, and not kept: is CUDA_CACHE_MAXSIZE too small? see `warpcc jit cache`",
+            "compiled, but not stored: is CUDA_CACHE_MAXSIZE too small? see `warpcc jit cache`",
         );
         writeln!(
             out,
-            "  NOT KEPT {} container {}: {}",
+            "  NOT STORED {} container {}: {}",
             plain(&module.file),
             module.container,
             plain(why)
