@@ -68,13 +68,13 @@ pub enum RecordError {
     #[error("not a record")]
     Magic,
     /// It is a record of a version that is not read.
-    #[error("a record of version {0}, which is not read")]
+    #[error("a record of version {0}, which this version does not read")]
     Version(u32),
     /// It was written for another key.
     #[error("a record of another key")]
     OtherKey,
     /// The record ends early.
-    #[error("cut short")]
+    #[error("truncated")]
     Truncated,
     /// A checksum does not match.
     #[error("checksum mismatch")]

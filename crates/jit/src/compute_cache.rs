@@ -132,7 +132,7 @@ fn add(path: &Path, depth: usize, sum: &mut Contents) {
 pub fn remarks(folder: &Folder, held: u64, limit: u64) -> Vec<Remark> {
     let mut found = Vec::new();
     let shown = folder.path.display();
-    const ELSEWHERE: &str = "set CUDA_CACHE_PATH to a folder on a local disk that stays";
+    const ELSEWHERE: &str = "set CUDA_CACHE_PATH to a folder on a persistent local disk";
     const LOST: &str = "results cannot be stored: every start compiles everything again";
     if let Some(blocked) = &folder.blocked_by {
         found.push(Remark::fix(

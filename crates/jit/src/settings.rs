@@ -222,7 +222,7 @@ fn of_max_size(text: &str) -> Option<Remark> {
 }
 
 fn of_place(settings: &JitSettings) -> Option<Remark> {
-    const SET: &str = "set CUDA_CACHE_PATH to a folder on a local disk that stays";
+    const SET: &str = "set CUDA_CACHE_PATH to a folder on a persistent local disk";
     let lost = "there is no folder to store results in, so every start compiles everything again";
     match &settings.place {
         Where::Nowhere => Some(Remark::fix(

@@ -178,7 +178,7 @@ pub enum PlanError {
     },
     /// A number is used with integers that cannot hold it.
     #[error(
-        "{number} is used with values of type {dtype}, which does not hold it: convert them, or write it with a point"
+        "{number} is used with values of type {dtype}, which does not hold it: convert them, or write it with a decimal point"
     )]
     Number {
         /// The number.
@@ -187,7 +187,7 @@ pub enum PlanError {
         dtype: DType,
     },
     /// More calls than one kernel should hold.
-    #[error("the expression has more than {limit} different calls: make several kernels of it")]
+    #[error("the expression has more than {limit} different calls: split it into several kernels")]
     TooLong {
         /// The limit.
         limit: usize,
@@ -273,7 +273,7 @@ pub enum PlanError {
         which: Which,
     },
     /// Blocks that no device starts.
-    #[error("{given} threads a block: a multiple of 32 from 32 to 1024 was expected")]
+    #[error("{given} threads per block: a multiple of 32 from 32 to 1024 was expected")]
     Threads {
         /// The number that was asked for.
         given: u32,

@@ -125,7 +125,7 @@ fn forbidden(layer: &Layer, store: &DiskStore) -> Option<String> {
     let root = store.root();
     let folder = root.display();
     if warpcc_cache::is_never_uploaded(root) {
-        return Some(format!("{folder} has the file never-upload"));
+        return Some(format!("{folder} contains the file never-upload"));
     }
     (warpcc_cache::is_untrusted(root) && !layer.untrusted).then(|| {
         format!(

@@ -39,7 +39,7 @@ pub enum RemoteError {
         why: String,
     },
     /// It takes nothing more for a while.
-    #[error("{server} takes no more for {seconds} s: too much was uploaded to it (429)")]
+    #[error("{server} accepts no uploads for {seconds} s: its rate limit is reached (429)")]
     Busy {
         /// The server, without credentials.
         server: String,

@@ -53,7 +53,7 @@ pub enum HistoryError {
         source: io::Error,
     },
     /// A record was written only in part: the disk is full.
-    #[error("{path}: the record was cut short", path = path.display())]
+    #[error("{path}: the record is truncated", path = path.display())]
     Torn {
         /// The log.
         path: PathBuf,

@@ -184,7 +184,7 @@ fn read_index(source: &Source, size: u64) -> io::Result<Vec<Item>> {
     };
     let (offset, length) = (number(MAGIC.len()), number(MAGIC.len() + 8));
     if length > LARGEST_INDEX || offset.checked_add(length) != Some(size) {
-        return Err(damaged("it was cut short or is damaged"));
+        return Err(damaged("it is truncated or damaged"));
     }
     let index = source.read(offset, length)?;
     if blake3::hash(&index).as_bytes() != &head[HEAD - 32..] {

@@ -246,7 +246,7 @@ fn size_adds_up_and_keeps_to_a_budget() {
     assert_eq!(code(&over), 1);
     let said = String::from_utf8_lossy(&over.stderr).into_owned();
     assert!(
-        said.contains("more than the budget") && said.contains("as installed"),
+        said.contains("over the budget") && said.contains("as installed"),
         "{said}"
     );
     // No device code at all is a budget too.

@@ -138,10 +138,10 @@ fn why_names_what_differs_from_the_most_similar_kernel() {
     );
     asked("--arch sm_80 -D N=4", 1, &["  option: -DM=1 is gone"]);
     write("type.h", "// another type\n");
-    asked(usual, 1, &["  file type.h: another content"]);
+    asked(usual, 1, &["  file type.h: different content"]);
     write("type.h", "// a type\n");
     write("scale.cu", &SCALE.replace("*x *=", "*x +="));
-    asked(usual, 1, &["  source: first in line 2"]);
+    asked(usual, 1, &["  source: first differs in line 2"]);
     let (_, json) = run("why", &format!("{usual} --json"));
     assert!(
         json.contains("\"differs\"") && json.contains("\"line\": 2"),
@@ -149,9 +149,9 @@ fn why_names_what_differs_from_the_most_similar_kernel() {
     );
     write("scale.cu", SCALE);
     std::fs::remove_dir_all(at("cache/kernels-v4")).expect("removed");
-    assert!(asked(usual, 1, &[]).contains("has been removed since"));
+    assert!(asked(usual, 1, &[]).contains("was removed later"));
     // Asking compiles and keeps nothing.
-    assert!(asked(usual, 1, &[]).contains("has been removed since"));
+    assert!(asked(usual, 1, &[]).contains("was removed later"));
 }
 
 #[test]

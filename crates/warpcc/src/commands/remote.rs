@@ -33,7 +33,7 @@ pub enum RemoteCommand {
     Ping(RemoteArgs),
     /// Show downloads, uploads and waiting uploads of each shared cache
     Stat(RemoteArgs),
-    /// Upload all results that wait for it; for the last step of a CI job
+    /// Upload all waiting results, as the last step of a CI job
     Upload(UploadArgs),
     /// Make a pair of keys: one signs uploads, the other checks downloads
     Keygen(KeygenArgs),
@@ -50,7 +50,7 @@ pub struct RemoteArgs {
 /// `warpcc remote upload`.
 #[derive(Debug, Args)]
 pub struct UploadArgs {
-    /// Stop after this many seconds; the rest is kept for the next upload
+    /// Stop after this many seconds; the rest waits for the next upload
     #[arg(long, value_name = "SECONDS", default_value_t = 300)]
     pub limit: u64,
     /// As builds start it: leave out paused servers, and say nothing
@@ -114,7 +114,7 @@ fn warn_of_marks(folder: &Path) {
     let shown = folder.display();
     if warpcc_cache::is_never_uploaded(folder) {
         crate::log::warn(&format!(
-            "nothing is uploaded from {shown}: it has the file never-upload"
+            "nothing is uploaded from {shown}: it contains the file never-upload"
         ));
     } else if warpcc_cache::is_untrusted(folder) {
         crate::log::warn(&format!(

@@ -66,7 +66,7 @@ pub fn run(args: &ShimArgs, config: &Config, context: &ProcessContext) -> anyhow
     if let Some(name) = nvcc.file_name() {
         nvcc = toolkit.join("bin").join(name);
     }
-    let own = (context.ourselves.first()).context("this program has no file")?;
+    let own = (context.ourselves.first()).context("the path of this program is not known")?;
     if folder.canonicalize().ok() == toolkit.canonicalize().ok() {
         bail!("{shown} is the toolkit itself");
     }
@@ -77,7 +77,11 @@ pub fn run(args: &ShimArgs, config: &Config, context: &ProcessContext) -> anyhow
     link_all(&from, &to, &["nvcc"])?;
     write_program(&to.join("nvcc"), own, &nvcc)?;
     output::print(|out| {
-        writeln!(out, "{shown} is {} but for nvcc", toolkit.display())?;
+        writeln!(
+            out,
+            "{shown} is {} with warpcc as its nvcc",
+            toolkit.display()
+        )?;
         writeln!(out, "use it as: CUDA_HOME={quoted}")
     })?;
     Ok(0)
@@ -89,7 +93,7 @@ fn toolkit_of(nvcc: &Path) -> anyhow::Result<PathBuf> {
     let bin = nvcc.parent().filter(|bin| bin.ends_with("bin"));
     let folder = bin
         .and_then(Path::parent)
-        .with_context(|| format!("{} is not in the folder bin of a toolkit", nvcc.display()))?;
+        .with_context(|| format!("{} is not in the bin folder of a toolkit", nvcc.display()))?;
     let mark = is_ours(folder).then(|| fs::read(folder.join(MARK)).ok());
     let marked = mark.flatten().map(|text| {
         let path = text.strip_suffix(b"\n").unwrap_or(&text);

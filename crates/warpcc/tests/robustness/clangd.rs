@@ -85,7 +85,7 @@ fn a_build_through_warpcc_is_read_by_clangd() {
         assert_eq!(outcome.code, 0, "{}", outcome.stderr_text());
         let said = String::from_utf8_lossy(&outcome.stdout).into_owned();
         assert!(
-            said.contains("2 commands of nvcc for clang, 0 other"),
+            said.contains("2 commands of nvcc translated for clang, 0 other"),
             "{said}"
         );
         for source in ["src/case.cu", "src/host.cpp"] {
@@ -139,7 +139,7 @@ fn a_database_of_cmakes_is_translated_and_the_rest_of_it_stays() {
     assert_eq!(outcome.code, 0, "{}", outcome.stderr_text());
     let said = String::from_utf8_lossy(&outcome.stdout).into_owned();
     assert!(
-        said.contains("1 command of nvcc for clang, 1 other"),
+        said.contains("1 command of nvcc translated for clang, 1 other"),
         "{said}"
     );
     assert!(said.contains("y.cu: nvcc fatal"), "{said}");

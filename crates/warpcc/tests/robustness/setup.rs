@@ -159,10 +159,10 @@ fn files_of_others_are_left_alone() {
     };
     fs::write(home.join("dotfiles"), "mine\n").expect("a file");
     std::os::unix::fs::symlink("dotfiles", &start).expect("a link");
-    refused(&space, "is a link");
+    refused(&space, "is a symbolic link");
     fs::remove_file(&start).expect("the link");
     fs::hard_link(home.join("dotfiles"), &start).expect("a name");
-    refused(&space, "another name");
+    refused(&space, "another hard link");
     fs::remove_file(&start).expect("the name");
     fs::create_dir(&start).expect("a folder");
     refused(&space, "not a regular file");
@@ -176,7 +176,7 @@ fn files_of_others_are_left_alone() {
     fs::create_dir_all(data.join("warpcc/bin")).expect("folders");
     fs::write(data.join("warpcc/bin/nvcc"), "theirs").expect("a file");
     space.set_env("XDG_DATA_HOME", &data.display().to_string());
-    refused(&space, "not ours");
+    refused(&space, "did not make it");
     assert_eq!(
         fs::read(data.join("warpcc/bin/nvcc")).expect("it"),
         b"theirs"

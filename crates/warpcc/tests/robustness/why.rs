@@ -53,7 +53,7 @@ fn why_alone_and_why_of_a_file() {
     assert!(out.contains("part.h changed"), "{out}");
     let (code, _, warned) = said(&space, &["why", "b.cu"]);
     assert_eq!(
-        (code, warned.contains("no remembered call compiled b.cu")),
+        (code, warned.contains("no recorded call compiled b.cu")),
         (1, true)
     );
     // A command that fails, one without its source, one whose result is not stored, and one of another compiler.
@@ -66,7 +66,7 @@ fn why_alone_and_why_of_a_file() {
     assert!(out.contains("failed with exit code"), "{out}");
     space.remove("bad.cu");
     let (_, out, _) = said(&space, &words);
-    assert!(out.contains("bad.cu is not there"), "{out}");
+    assert!(out.contains("bad.cu does not exist"), "{out}");
     let nvcc = space.toolkit.nvcc.display().to_string();
     let line = ["why", &nvcc, "-arch=sm_90", "-c", "dated.cu", "-o", "out.o"];
     let (_, out, _) = said(&space, &line);

@@ -161,8 +161,8 @@ fn every_kind_of_list_is_read_and_none_is_said() {
             "neither METADATA nor PKG-INFO can be read",
         ),
         ("nameless-1.dist-info", "it has no name"),
-        ("no list of files", "nowhere"),
-        ("lost: lost/lib.so", "not there"),
+        ("neither a list of files", "nowhere"),
+        ("lost: lost/lib.so", "missing"),
     ];
     for (where_, why) in expected {
         let found = skipped

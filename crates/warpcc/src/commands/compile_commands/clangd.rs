@@ -35,7 +35,7 @@ impl Clangd {
         let found = found.map(|found| context.directory.join(found));
         match found.filter(|file| is_executable(file)) {
             Some(program) => Ok(Some(Self { program })),
-            None if named.is_some() => bail!("{} is no program", name.display()),
+            None if named.is_some() => bail!("{} is not a program", name.display()),
             None => Ok(None),
         }
     }

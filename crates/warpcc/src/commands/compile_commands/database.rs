@@ -46,5 +46,5 @@ impl Entry {
 pub fn read(file: &Path) -> anyhow::Result<Vec<Entry>> {
     let bytes = fs::read(file).with_context(|| format!("cannot read {}", file.display()))?;
     serde_json::from_slice(&bytes)
-        .with_context(|| format!("{} is no compilation database", file.display()))
+        .with_context(|| format!("{} is not a compilation database", file.display()))
 }

@@ -31,33 +31,30 @@ pub fn write(written: &Written, out: &mut dyn Write) -> io::Result<()> {
     let (translated, others) = (written.translated, written.others);
     writeln!(
         out,
-        "{}: {} of nvcc for clang, {others} other",
+        "{}: {} of nvcc translated for clang, {others} other",
         written.output.display(),
         counted(translated, "command"),
     )?;
     for (name, instead) in &written.replaced {
         let stands = instead.as_deref().unwrap_or("its own default");
-        writeln!(
-            out,
-            "clangd does not know {name}: {stands} stands in its place"
-        )?;
+        writeln!(out, "clangd does not know {name}: {stands} is used instead")?;
     }
     if !written.has_clangd {
         writeln!(
             out,
-            "no clangd in PATH, so none was asked which architectures it knows; name one with --clangd"
+            "there is no clangd in PATH to ask which architectures it knows; name one with --clangd"
         )?;
     }
     if written.cut > 0 {
         let calls = counted(written.cut, "call");
         writeln!(
             out,
-            "{calls} left out: the command line is too long to be remembered"
+            "{calls} left out: the command line was too long to be recorded"
         )?;
     }
     if !written.refused.is_empty() {
         let commands = counted(written.refused.len(), "command");
-        writeln!(out, "{commands} of nvcc left as they are:")?;
+        writeln!(out, "{commands} of nvcc left unchanged:")?;
     }
     for (file, why) in written.refused.iter().take(SHOWN) {
         writeln!(out, "  {file}: {why}")?;

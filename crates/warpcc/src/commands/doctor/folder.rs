@@ -40,7 +40,7 @@ pub(super) fn check(config: &Config, findings: &mut Vec<Finding>) -> Usable {
     if let Err(error) = write_and_rename(folder) {
         let what = format!("the cache folder {shown} cannot be written: {error}");
         findings.push(if config.readonly.value {
-            note(what, "readonly is set, so nothing is to be stored", "")
+            note(what, "readonly is set, so nothing would be stored", "")
         } else {
             error_of(
                 what,
@@ -187,7 +187,7 @@ fn space(config: &Config, free: u64, findings: &mut Vec<Finding>) {
                 format_bytes(limit),
                 format_bytes(free)
             ),
-            "the disk is full before the cache removes anything",
+            "the disk fills up before the cache removes anything",
             &fix,
         )),
         None => findings.push(note(

@@ -54,7 +54,7 @@ pub(super) fn check(config: &Config, context: &ProcessContext, findings: &mut Ve
     {
         findings.push(note(
             format!("{} commands at once on {there} processors", limits.slots),
-            "they take turns, and need memory all the time",
+            "they take turns, but all of them need memory",
             "unset WARPCC_JOBS",
         ));
     }

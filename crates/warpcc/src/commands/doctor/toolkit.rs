@@ -55,7 +55,7 @@ pub(super) fn check(config: &Config, context: &ProcessContext, findings: &mut Ve
     if is_script(&nvcc) {
         findings.push(warning(
             format!("nvcc is a script: {shown}"),
-            "it runs once more for every call, and the key does not hold what it adds to the command line",
+            "it runs once more for every call, and options that it adds are not part of the key",
             "set WARPCC_NVCC to the nvcc that it runs, if it adds nothing",
         ));
     }

@@ -97,7 +97,7 @@ fn in_path(context: &ProcessContext, name: &str, findings: &mut Vec<Finding>) {
         Some(behind) if wrapper_names::wrapper(&behind).is_none() => note(
             what,
             &format!(
-                "warpcc passes it over and runs {}; bypassed calls still go through it",
+                "warpcc skips it and runs {}; bypassed calls still go through it",
                 behind.display()
             ),
             &fix,

@@ -215,7 +215,7 @@ pub struct CheckArgs {
     /// The GPUs it must run on without JIT
     #[arg(long, value_name = "GPU", value_delimiter = ',')]
     pub native: Vec<Gpu>,
-    /// The driver's CUDA version, as nvidia-smi shows it; by default, a driver that knows all PTX
+    /// The driver's CUDA version, as nvidia-smi shows it; by default, a driver that accepts every PTX version
     #[arg(long, value_name = "VERSION")]
     pub driver: Option<DriverVersion>,
     /// As with CUDA_FORCE_PTX_JIT=1

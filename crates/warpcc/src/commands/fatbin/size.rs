@@ -45,7 +45,7 @@ pub(super) fn size(args: &SizeArgs) -> anyhow::Result<i32> {
     let trouble = report(&errors, problems.iter().map(|(input, p)| (input, p)));
     if let Some(budget) = over {
         log::fail(&format!(
-            "{} of device code are {} more than the budget of {} (bytes of fat binaries in the files as installed, not of the wheel)",
+            "{} of device code are {} over the budget of {} (bytes of fat binaries in the files as installed, not of the wheel)",
             format_bytes(sizes.device_bytes),
             format_bytes(sizes.device_bytes - budget),
             format_bytes(budget)

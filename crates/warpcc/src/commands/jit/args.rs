@@ -78,7 +78,7 @@ pub struct AdviseArgs {
     /// The GPUs that it will run on: sm_90, or next for the next generation
     #[arg(long, value_name = "GPU", value_delimiter = ',', required = true)]
     pub gpu: Vec<Gpu>,
-    /// The driver's CUDA version, as nvidia-smi shows it; by default, a driver that knows all PTX
+    /// The driver's CUDA version, as nvidia-smi shows it; by default, a driver that accepts every PTX version
     #[arg(long, value_name = "VERSION")]
     pub driver: Option<DriverVersion>,
     /// Estimate, even if there is a ptxas that could measure

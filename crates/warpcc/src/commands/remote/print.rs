@@ -151,7 +151,7 @@ pub fn write_stat(rows: &[ServerRow], out: &mut dyn Write) -> io::Result<()> {
         if unsigned.saturating_add(foreign).saturating_add(bad) > 0 {
             writeln!(
                 out,
-                "  not taken: {unsigned} unsigned, {foreign} signed with a key that is not trusted, {bad} with a wrong signature"
+                "  rejected: {unsigned} unsigned, {foreign} signed with an untrusted key, {bad} with a wrong signature"
             )?;
         }
         for (rested, what) in [(&row.reading, "asked"), (&row.writing, "given anything")] {

@@ -40,7 +40,7 @@ pub fn of_build(build: &Build) -> anyhow::Result<DeviceTraces> {
     for file in &files {
         let bytes = fs::read(file).with_context(|| format!("cannot read {}", file.display()))?;
         sums.add(&bytes)
-            .with_context(|| format!("{} is no trace of nvcc's", file.display()))?;
+            .with_context(|| format!("{} is not a trace written by nvcc", file.display()))?;
     }
     Ok(sums.finish())
 }

@@ -32,8 +32,8 @@ Examples:
 
 docs/rtc.md describes the manifest.
 
-Exit code: 0 if every kernel is stored; 1 if one does not compile, or cannot be stored; 2 if compiling
-could not be tried.";
+Exit code: 0 if every kernel is stored; 1 if one does not compile, or cannot be stored; 2 if
+compiling could not be tried.";
 
 /// The commands of `warpcc rtc`.
 #[derive(Debug, Subcommand)]

@@ -83,7 +83,7 @@ fn write_text(out: &mut dyn io::Write, name: &str, why: &Why) -> io::Result<()> 
         Why::NotStored(reason) => writeln!(out, "{name} is never stored: {}", harmless(reason)),
         Why::NeverSeen => writeln!(
             out,
-            "No kernel named {name} was compiled lately by a process with this folder."
+            "No kernel named {name} was compiled recently by a process that uses this cache folder."
         ),
         Why::Removed => writeln!(
             out,
@@ -104,8 +104,8 @@ fn write_text(out: &mut dyn io::Write, name: &str, why: &Why) -> io::Result<()> 
 fn write_change(out: &mut dyn io::Write, change: &PartChange) -> io::Result<()> {
     let part = harmless(&change.part);
     match (&change.old, &change.new, change.line) {
-        (_, _, Some(line)) => writeln!(out, "  {part}: first in line {line}"),
-        (Some(old), Some(new), None) if old == new => writeln!(out, "  {part}: another content"),
+        (_, _, Some(line)) => writeln!(out, "  {part}: first differs in line {line}"),
+        (Some(old), Some(new), None) if old == new => writeln!(out, "  {part}: different content"),
         (Some(old), Some(new), None) => {
             writeln!(
                 out,

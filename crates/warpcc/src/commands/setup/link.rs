@@ -42,7 +42,7 @@ pub fn find(context: &ProcessContext) -> anyhow::Result<Link> {
     let own = context
         .ourselves
         .first()
-        .context("this program has no file")?;
+        .context("the path of this program is not known")?;
     // A Debian package and a tarball contain such a folder.
     let packaged = own
         .parent()
@@ -77,10 +77,10 @@ impl LinkChange {
     pub fn make(link: &Link) -> anyhow::Result<Self> {
         let file = link.folder.join("nvcc");
         if leads_to(&file, &link.target) {
-            return Ok(Self::None(format!("{} is there already", file.display())));
+            return Ok(Self::None(format!("{} already exists", file.display())));
         }
         if fs::symlink_metadata(&file).is_ok() && !is_link_to_warpcc(&file) {
-            bail!("{} is there, and is not ours", file.display());
+            bail!("{} exists, and warpcc did not make it", file.display());
         }
         Ok(Self::Make {
             link: file,
@@ -99,9 +99,9 @@ impl LinkChange {
             return Ok(Self::None(what));
         }
         match fs::symlink_metadata(&file) {
-            Err(_) => Ok(Self::None(format!("{} is not there", file.display()))),
+            Err(_) => Ok(Self::None(format!("{} does not exist", file.display()))),
             Ok(_) if is_link_to_warpcc(&file) => Ok(Self::Remove(file)),
-            Ok(_) => bail!("{} is not ours", file.display()),
+            Ok(_) => bail!("warpcc did not make {}", file.display()),
         }
     }
 

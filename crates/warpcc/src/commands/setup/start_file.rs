@@ -97,7 +97,7 @@ pub fn home_folder(
         path.filter(|path| path.is_absolute())
     };
     let named = value(variable).or_else(|| value("HOME").map(|home| home.join(usual)));
-    named.context("there is no home: HOME is not set to an absolute path")
+    named.context("there is no home folder: HOME is not set to an absolute path")
 }
 
 impl StartFile {
@@ -138,16 +138,16 @@ impl StartFile {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 (None, Permissions::from_mode(0o644))
             }
-            Err(error) => return Err(error).with_context(|| format!("cannot look at {shown}")),
+            Err(error) => return Err(error).with_context(|| format!("cannot examine {shown}")),
             Ok(found) if found.is_symlink() => bail!(
-                "{shown} is a link, as managers of such files make: put the lines that --dry-run shows in by hand"
+                "{shown} is a symbolic link, as dotfile managers make: add the lines that --dry-run shows by hand"
             ),
             Ok(found) if !found.is_file() => bail!("{shown} is not a regular file"),
             Ok(found) if found.uid() != rustix::process::geteuid().as_raw() => {
                 bail!("{shown} belongs to another user")
             }
             Ok(found) if found.nlink() > 1 => {
-                bail!("{shown} has another name, which would stay as it is")
+                bail!("{shown} has another hard link, which would not change")
             }
             Ok(found) => {
                 let text = fs::read(&path).with_context(|| format!("cannot read {shown}"))?;

@@ -89,7 +89,7 @@ fn write_other_versions(stats: &Stats, out: &mut dyn Write) -> io::Result<()> {
         .collect();
     writeln!(
         out,
-        "Of other versions of warpcc, not read by this one: {} in {} ({})",
+        "Left by other versions of warpcc, unused by this one: {} in {} ({})",
         format_bytes(sum(|v| v.bytes)),
         counted(sum(|v| v.entries), "entry", "entries"),
         harmless(&folders.join(", "))
@@ -124,7 +124,7 @@ fn write_elsewhere(stats: &Stats, out: &mut dyn Write) -> io::Result<()> {
     if shared.into_iter().any(|name| remote(name) > 0) {
         writeln!(
             out,
-            "\nShared caches: {} found, {} not, {} uploaded, {}; {} down, {} up",
+            "\nShared caches: {} hits, {} misses, {} uploaded, {}; {} down, {} up",
             remote("hits"),
             remote("misses"),
             remote("uploads"),
@@ -136,7 +136,7 @@ fn write_elsewhere(stats: &Stats, out: &mut dyn Write) -> io::Result<()> {
         if limited > 0 {
             writeln!(
                 out,
-                "  not uploaded: {limited}, because the server takes no more for a while (429)"
+                "  not uploaded: {limited}, because the server limits uploads (429)"
             )?;
         }
         let ignored = remote("ignored_entries");
@@ -157,7 +157,7 @@ fn write_elsewhere(stats: &Stats, out: &mut dyn Write) -> io::Result<()> {
             let [unsigned, foreign, bad] = rejected;
             writeln!(
                 out,
-                "  not taken: {unsigned} unsigned, {foreign} signed with a key that is not trusted, {bad} with a wrong signature"
+                "  rejected: {unsigned} unsigned, {foreign} signed with an untrusted key, {bad} with a wrong signature"
             )?;
         }
     }
@@ -201,7 +201,7 @@ fn write_folders(stats: &Stats, out: &mut dyn Write) -> io::Result<()> {
     if shared > 0 {
         writeln!(
             out,
-            "\n{} had been built in another folder before. With WARPCC_BASE_DIR=auto the\n\
+            "\n{} had been built before in another folder. With WARPCC_BASE_DIR=auto the\n\
              cache answers across folders; the objects then name sources below {BASE}\n\
              (docs/keys.md, Clones).",
             counted(shared, "compilation", "compilations")
@@ -210,7 +210,7 @@ fn write_folders(stats: &Stats, out: &mut dyn Write) -> io::Result<()> {
     if !stats.projects.is_empty() {
         writeln!(
             out,
-            "\nCompilations of the remembered builds, and how many were hits"
+            "\nCompilations in recorded builds, the share of hits, and the folder"
         )?;
         for project in stats.projects.iter().take(PROJECTS) {
             let share = percent(project.direct_hits, project.calls);

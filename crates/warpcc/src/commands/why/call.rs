@@ -45,7 +45,7 @@ pub(super) fn run(file: &Path, config: &Config, context: &ProcessContext) -> any
     })?;
     let Some((_, call)) = last else {
         crate::log::warn(&format!(
-            "no remembered call compiled {}; for a command: warpcc why -- nvcc ARGS",
+            "no recorded call compiled {}; for a command: warpcc why -- nvcc ARGS",
             file.display()
         ));
         return Ok(1);

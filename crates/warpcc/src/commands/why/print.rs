@@ -97,7 +97,7 @@ pub fn write(why: &Why, out: &mut dyn Write) -> io::Result<()> {
         }
         Why::NoSource(file) => {
             let file = one_line(&file.to_string_lossy());
-            writeln!(out, "{file} is not there: there is nothing to compile.")
+            writeln!(out, "{file} does not exist: there is nothing to compile.")
         }
         Why::OtherProgram(program) => {
             writeln!(

@@ -45,7 +45,7 @@ fn gpu(text: &str) -> Result<Gpu, String> {
         (_, Some(number)) => Ok(Gpu::Known(number)),
         (Ok(gpu), None) => Ok(gpu),
         (Err(_), None) => Err(format!(
-            "{text:?} is no GPU that warpcc knows by name: write its architecture, such as sm_90 (nvidia-smi --query-gpu=compute_cap)"
+            "warpcc does not know a GPU named {text:?}: write its architecture, such as sm_90 (nvidia-smi --query-gpu=compute_cap)"
         )),
     }
 }
@@ -55,7 +55,7 @@ fn driver(text: &str) -> Result<DriverVersion, String> {
     let first = text.split('.').next().unwrap_or_default();
     match first.parse::<u16>() {
         Ok(branch @ 300..) => DriverVersion::of_release(branch).ok_or_else(|| {
-            format!("a driver {branch} is not one that warpcc knows: write its CUDA version, such as 13.0 (nvidia-smi)")
+            format!("warpcc does not know driver branch {branch}: write its CUDA version, such as 13.0 (nvidia-smi shows it)")
         }),
         _ => text
             .parse()

@@ -123,7 +123,7 @@ impl PythonEnvironment {
         if !without_files.is_empty() {
             without_files.sort();
             packages.skipped.push(format!(
-                "no list of files and no folder of this name was found for {}",
+                "neither a list of files nor a folder of this name was found for {}",
                 without_files.join(", ")
             ));
         }
@@ -172,7 +172,7 @@ fn ask(python: &Path) -> anyhow::Result<Vec<PathBuf>> {
         .rsplit(|byte| *byte == b'\n')
         .next();
     let folders: Vec<PathName> = serde_json::from_slice(last.unwrap_or_default())
-        .with_context(|| format!("{} is no Python", python.display()))?;
+        .with_context(|| format!("{} is not a Python interpreter", python.display()))?;
     let folders = folders.into_iter().map(|folder| match folder {
         PathName::Text(text) => text.into(),
         PathName::Bytes(bytes) => OsString::from_vec(bytes).into(),

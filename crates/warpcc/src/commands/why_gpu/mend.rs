@@ -42,7 +42,7 @@ pub fn advice(judged: &Judged, target: &Target) -> Vec<String> {
         if let Some(driver) = judged.refused_ptx.and_then(DriverVersion::for_ptx) {
             advice.push(driver_of(driver));
             advice.push(format!(
-                "or, on a data centre's GPU, the package cuda-compat-{}-{} next to the driver that is there",
+                "or, on a data center GPU, the package cuda-compat-{}-{} with the installed driver",
                 driver.major, driver.minor
             ));
         }
@@ -55,7 +55,7 @@ pub fn advice(judged: &Judged, target: &Target) -> Vec<String> {
     }
     if judged.answer == PackageVerdict::Compiles && judged.compile_seconds > Some(LONG) {
         advice.push(
-            "keep the results: CUDA_CACHE_MAXSIZE=4294967296, and CUDA_CACHE_PATH on a disk that stays; `warpcc jit warm` fills it"
+            "store the results: CUDA_CACHE_MAXSIZE=4294967296, and CUDA_CACHE_PATH on a persistent disk; `warpcc jit warm` fills it"
                 .to_owned(),
         );
         if let Gpu::Known(number) = target.gpu {

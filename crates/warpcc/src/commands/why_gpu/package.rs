@@ -143,7 +143,7 @@ impl Package {
             package.missing.truncate(NAMED);
             package
                 .missing
-                .push(format!("{more} more files are not there"));
+                .push(format!("{more} more files are missing"));
         }
         Ok(package)
     }
@@ -162,7 +162,7 @@ impl Package {
             Some(_) => self.missing.push(format!("{path} is not a regular file")),
             None => self
                 .missing
-                .push(format!("{path} is in its list of files, and not there")),
+                .push(format!("{path} is in its list of files, but missing")),
         }
     }
 

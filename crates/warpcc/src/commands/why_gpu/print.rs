@@ -52,7 +52,7 @@ pub fn write(
         .map(|name| format!(" ({})", plain(name)));
     let driver = match target.driver {
         Some(driver) => format!("a driver of CUDA {driver}"),
-        None => "a driver that knows every PTX".to_owned(),
+        None => "a driver that accepts every PTX version".to_owned(),
     };
     writeln!(
         out,

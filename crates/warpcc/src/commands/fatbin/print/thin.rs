@@ -26,7 +26,7 @@ pub fn write(thinned: &Thinned, before: u64, after: u64, out: &mut dyn Write) ->
     if thinned.zeroed > 0 {
         writeln!(
             out,
-            "{} could not be removed and are zeros now",
+            "{} could not be removed and were zeroed",
             format_bytes(thinned.zeroed)
         )?;
     }
