@@ -198,7 +198,7 @@ pub fn key_variants(key: Key, at: WorkDir<'_>, terminal: Option<&Terminal>) -> K
     KeyVariants::new(key, path_specific, on_terminal)
 }
 
-/// The step's keys, if its result can be kept at all.
+/// The step's keys, if its result can be stored at all.
 pub(crate) fn keys_of(run: &RunContext<'_>, step: &Step, program: &Located) -> Option<KeyVariants> {
     let cacheable = matches!(
         step.tool,

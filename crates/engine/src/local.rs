@@ -99,7 +99,7 @@ pub fn run_here(
         seen.times = times(run, step, &seen);
         seen.asked.directory |= folder_in_result::is_named(run, step, &finished);
         let keys = keys.filter(|keys| read_what_is_in(run, keys, index, step, program));
-        store::keep_if_wanted(run, step, keys, &mut finished, &seen, began);
+        store::store_if_wanted(run, step, keys, &mut finished, &seen, began);
     }
     Ok((finished, seen))
 }

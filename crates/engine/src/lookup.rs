@@ -37,8 +37,8 @@ pub fn look_up(
         vet: &vet,
     };
     let wanted: Vec<FetchRequest<'_>> = all.iter().map(wanted).collect();
-    let is_brought = upstream.fetch(store, &wanted);
-    let (mut finished, seen) = is_brought.then(|| look_up_here(run, index, step, keys))??;
+    let is_fetched = upstream.fetch(store, &wanted);
+    let (mut finished, seen) = is_fetched.then(|| look_up_here(run, index, step, keys))??;
     finished.fetched_keys = all;
     Some((finished, seen))
 }

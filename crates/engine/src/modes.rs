@@ -9,7 +9,7 @@ use rustix::fs::{Mode, OFlags};
 
 use crate::search_path::is_executable;
 
-/// The reason why a result is not kept.
+/// The reason why a result is not stored.
 pub const UNUSUAL: &str = "an output has permissions that a new file does not get";
 
 /// Whether a file has the mode of a new file that a compiler makes in its folder, executable or not.

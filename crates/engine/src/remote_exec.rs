@@ -125,7 +125,7 @@ pub fn run_elsewhere(
     finished.user = done.busy;
     finished.stdout = run.options.work_dir().real_message(&stdout);
     finished.stderr = run.options.work_dir().real_message(&stderr);
-    store::keep_if_wanted(run, step, keys, &mut finished, &seen, began);
+    store::store_if_wanted(run, step, keys, &mut finished, &seen, began);
     Ok(Some((finished, seen)))
 }
 

@@ -19,7 +19,7 @@ use crate::search_path;
 use crate::traced_inputs::TracedInputs;
 
 /// Stores the result of a success, where results are stored.
-pub fn keep_if_wanted(
+pub fn store_if_wanted(
     run: &RunContext<'_>,
     step: &Step,
     keys: Option<&KeyVariants>,
@@ -30,12 +30,12 @@ pub fn keep_if_wanted(
     let Some(keys) = keys.filter(|_| run.options.writes_cache) else {
         return;
     };
-    let kept = holds_a_folder(run, step).and_then(|is_named| {
+    let stored = holds_a_folder(run, step).and_then(|is_named| {
         finished.is_path_specific = is_named
             || folder_in_inputs::is_named(seen, run.options.directory, run.options.path_map);
-        keep(run, step, keys, finished, seen, began)
+        store_result(run, step, keys, finished, seen, began)
     });
-    finished.not_stored = kept.err().map(|e| e.to_string());
+    finished.not_stored = stored.err().map(|e| e.to_string());
 }
 
 /// Whether a result contains the name of a mapped folder, or may contain it in a form that cannot be searched.
@@ -64,7 +64,7 @@ fn holds_a_folder(run: &RunContext<'_>, step: &Step) -> io::Result<bool> {
 }
 
 /// Stores the result under the key of `keys` that fits it.
-fn keep(
+fn store_result(
     run: &RunContext<'_>,
     step: &Step,
     keys: &KeyVariants,

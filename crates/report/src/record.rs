@@ -130,7 +130,7 @@ pub struct Task {
     pub input_bytes: u64,
     /// Bytes of the files it wrote.
     pub output_bytes: u64,
-    /// Why its result was not kept, where it should have been.
+    /// Why its result was not stored, where it should have been.
     pub not_stored: Option<String>,
     /// The tasks of this call whose files it reads, by their place in [`InvocationRecord::tasks`].
     pub needs: Vec<u32>,

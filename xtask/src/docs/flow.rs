@@ -63,7 +63,7 @@ pub fn draw(page: &str) -> Result<String> {
         text(&mut svg, "file", x + 10.0, y + 19.0, &file);
         text(&mut svg, "quiet", x + 10.0, y + 37.0, &stop.what);
         if !stop.end.is_empty() {
-            arrow(&mut svg, (LANES[0], y + 23.0), (LANES[0] - 24.0, y + 23.0));
+            arrow(&mut svg, (x, y + 23.0), (LANES[0] - 24.0, y + 23.0));
             text(&mut svg, "end", 10.0, y + 27.0, stop.end);
         }
         if let Some(next) = stops.get(index + 1) {

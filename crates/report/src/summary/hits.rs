@@ -21,7 +21,7 @@ pub struct Hits {
     pub misses: Vec<MissReason>,
     /// The reasons why calls were bypassed.
     pub fallbacks: Vec<Fallback>,
-    /// Why results were not kept, and how often.
+    /// Why results were not stored, and how often.
     pub not_stored: BTreeMap<String, usize>,
 }
 

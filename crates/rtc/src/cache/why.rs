@@ -26,7 +26,7 @@ const MOST_LINES: usize = 20_000;
 pub enum Why {
     /// It is in a folder or a pack.
     Stored,
-    /// It is never kept, for this reason.
+    /// It is never stored, for this reason.
     NotStored(String),
     /// No kernel of this name was compiled with this folder, or that was long ago.
     NeverSeen,
@@ -41,7 +41,7 @@ pub enum Why {
 pub struct PartChange {
     /// The part: `option`, `target`, `source`, `file a.h`.
     pub part: String,
-    /// The value of the kernel that was kept; `None` if it had none.
+    /// The value of the stored kernel; `None` if it had none.
     pub old: Option<String>,
     /// The value now; `None` if there is none.
     pub new: Option<String>,
