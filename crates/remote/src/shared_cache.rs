@@ -138,7 +138,7 @@ impl SharedCache {
             .any(|layer| layer.access == Access::ReadWrite && waits(layer))
     }
 
-    fn upload_beside(inner: &Arc<Inner>) {
+    fn upload_in_background(inner: &Arc<Inner>) {
         let mut uploader = lock(&inner.uploader);
         uploader.asked = true;
         if uploader.running {
@@ -194,7 +194,7 @@ impl Upstream for SharedCache {
         inner.shared.offer(store, level, key);
         let writes = |layer: &Layer| layer.access == Access::ReadWrite;
         if std::process::id() == inner.process && inner.layers.iter().any(writes) {
-            Self::upload_beside(inner);
+            Self::upload_in_background(inner);
         }
     }
 

@@ -216,19 +216,19 @@ fn lock_soon(file: &File, began: Instant) -> io::Result<bool> {
 
 /// Puts a file with `content` in the place of `file`, which is at `path` and locked by us.
 fn replace(path: &Path, file: &File, content: &[u8]) -> io::Result<()> {
-    let mut beside = path.as_os_str().to_owned();
+    let mut temporary = path.as_os_str().to_owned();
     // Only one process has the lock, so a file of this name was left by a killed process.
-    beside.push(".new");
-    let beside = PathBuf::from(beside);
-    drop(fs::remove_file(&beside));
+    temporary.push(".new");
+    let temporary = PathBuf::from(temporary);
+    drop(fs::remove_file(&temporary));
     // The file must be new, so that nothing is written through a link.
-    let written = File::create_new(&beside).and_then(|mut new| {
+    let written = File::create_new(&temporary).and_then(|mut new| {
         new.set_permissions(file.metadata()?.permissions())?;
         new.write_all(content)
     });
-    let written = written.and_then(|()| fs::rename(&beside, path));
+    let written = written.and_then(|()| fs::rename(&temporary, path));
     if written.is_err() {
-        drop(fs::remove_file(&beside));
+        drop(fs::remove_file(&temporary));
     }
     written
 }

@@ -43,7 +43,7 @@ impl InputManifest {
         let looked = self.looked_at(base, None);
         match looked.verdict() {
             Ok(None) => ManifestVerdict::Holds,
-            Ok(Some(news)) => ManifestVerdict::HoldsAfterHashing(news.told_to(self)),
+            Ok(Some(news)) => ManifestVerdict::HoldsAfterHashing(news.applied_to(self)),
             Err(difference) => ManifestVerdict::Differs(difference),
         }
     }
@@ -59,7 +59,7 @@ impl InputManifest {
     ) -> Option<InputManifest> {
         let foreign = self.without_signatures();
         let news = foreign.looked_at(base, contents).verdict().ok()?;
-        Some(news.unwrap_or_default().told_to(&foreign))
+        Some(news.unwrap_or_default().applied_to(&foreign))
     }
 
     /// The part that is true on every machine: paths, contents, sizes and absent names.
@@ -99,7 +99,7 @@ impl InputManifest {
         let worth_keeping = looked.hashed > 0 || looked.names_looked_at > CHEAP_NAMES;
         let news = looked.verdict()?;
         let news = news.filter(|news| worth_keeping && !news.is_empty());
-        Ok(news.map(|news| news.told_to(self)))
+        Ok(news.map(|news| news.applied_to(self)))
     }
 
     fn looked_at<'a>(

@@ -55,7 +55,7 @@ pub(super) struct News {
 
 impl News {
     /// The manifest with these signatures.
-    pub(super) fn told_to(self, manifest: &InputManifest) -> InputManifest {
+    pub(super) fn applied_to(self, manifest: &InputManifest) -> InputManifest {
         let mut refreshed = manifest.clone();
         for (index, signature) in self.files {
             refreshed.files[index].signature = signature;
