@@ -204,8 +204,8 @@ impl<'a> Stored<'a> {
     }
 }
 
-/// The variants of a record, with the one used last first. It ends after one that is cut short, and goes on after one whose
-/// checksum does not match.
+/// The variants of a record, the most recently used first. A truncated variant is the last one. A variant whose checksum does
+/// not match is an error, and the next one follows.
 pub(crate) fn variants<'a>(
     bytes: &'a [u8],
     key: Option<&Key>,

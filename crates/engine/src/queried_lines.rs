@@ -1,17 +1,16 @@
 //! Finds the files of a preprocessed text whose line numbers can become part of a result.
 //!
 //! `__builtin_LINE` in a default argument gives the line of the call. So a text that contains it anywhere, such as one with
-//! CCCL's or C++'s `source_location`, could depend on any of its lines. Mostly it does not: what asks is declared in a
-//! header, and the source that people edit never calls it.
+//! CCCL's or C++'s `source_location`, could depend on any of its lines. Usually it does not: the function with that
+//! default argument is declared in a header, and the source that people edit never calls it.
 //!
-//! This module follows the names. A function with such a default argument asks in its turn, and so does one whose default
-//! argument calls that function. A file counts with its lines if it contains one of these names where that could be a call.
-//! All other files can ask for nothing, if no call is possible without one of the names. C++ has many such calls: of
-//! constructors, operators, initialisers of members, closures. So every place of a name is checked, and a place that is not
-//! known to be harmless means that the lines of the whole text count.
+//! This module follows the names. A function with such a default argument queries a line, and so does a function whose default
+//! argument calls that function. The lines of a file count if it contains one of these names where that could be a call.
+//! The lines of other files do not count, if no call is possible without one of the names. C++ has many calls without a name:
+//! of constructors, operators, initialisers of members, closures. So every place of a name is checked, and at a place that is
+//! not known to be harmless, the lines of the whole text count.
 //!
-//! What an expression asks for where it stands, such as in a function's body, is the line of its own file, and that file
-//! contains the name.
+//! An expression elsewhere, such as in a function's body, queries the line of its own file, and that file contains the name.
 
 mod brackets;
 mod head;

@@ -19,8 +19,7 @@ const LONGEST: Duration = Duration::from_secs(600);
 /// So long that it never ends, and short enough to be added to a clock.
 const FOREVER: Duration = Duration::from_secs(10 * 365 * 86_400);
 
-/// A transfer to us: each piece comes within an answer's time of the one before, all of them come at least as fast as a slow
-/// line, and they end.
+/// The limits of a download: the time until the next piece, the average speed, and the time of the whole.
 pub struct Pace {
     began: Instant,
     answer: Duration,

@@ -57,7 +57,7 @@ impl Output {
     /// The result of the functions `size` and `get`.
     ///
     /// # Safety
-    /// Both take a handle, and the one a pointer to `size_t`, the other one to as many bytes as that said.
+    /// Both take a handle. `size` also takes a pointer to a `size_t`, `get` a pointer to a buffer of that many bytes.
     pub(crate) unsafe fn find(
         library: &'static Library,
         size: &str,

@@ -1,4 +1,4 @@
-//! Tests of which files can ask for their lines.
+//! Tests of which files can query their lines.
 
 use super::files;
 

@@ -1,4 +1,4 @@
-//! Arrays of which some are transposed: their neighbours are in another dimension than the output's.
+//! Kernels over arrays some of which are transposed: neighbouring elements are in another dimension than the output's.
 
 use std::fmt::Write as _;
 

@@ -3,13 +3,13 @@
 //! The path covers the build without a gap, so its parts sum up to the wall time. It is walked
 //! backwards from the call that ended last:
 //!
-//! - Before a task that had to wait for a slot, for memory or for a token stands the task, of
-//!   whatever call, whose end let it start: the last to end before it did.
-//! - Before any other task stands the one that wrote the last of the files it reads, or else
-//!   the last of its call to end before it.
-//! - Before a call's first task stands the call itself: the plan, and looking things up.
-//! - Before a call stands the call that ended last before it began: the build tool starts one
-//!   when another ends. The time between them was spent outside of warpcc.
+//! - A task that waited for a slot, for memory or for a token comes after the last task, of any
+//!   call, that ended before it started: that end let it start.
+//! - Any other task comes after the task that wrote the last of its inputs, or else after the
+//!   last task of its call that ended before it started.
+//! - The first task of a call comes after the call's own work: the plan and the look-ups.
+//! - A call comes after the last call that ended before it began, because the build tool starts
+//!   one when another ends. The time between them was spent outside of warpcc.
 //!
 //! A build can only end earlier if something on this path takes less time or starts earlier.
 

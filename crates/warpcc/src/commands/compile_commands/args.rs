@@ -28,7 +28,7 @@ pub struct CompileCommandsArgs {
     /// Read sources as they are compiled for the host, without __CUDA_ARCH__
     #[arg(long)]
     pub host: bool,
-    /// The clangd that will read it, if it is not the one in PATH: it is asked which architectures it knows
+    /// The clangd that will read the file, to ask which architectures it knows [default: the one in PATH]
     #[arg(long, value_name = "FILE", value_hint = ValueHint::ExecutablePath)]
     pub clangd: Option<PathBuf>,
 }
