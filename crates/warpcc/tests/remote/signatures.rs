@@ -40,7 +40,10 @@ fn ci_and_a_reader(project: &mut Project, url: &str) {
     assert!(project.remote_count("unsigned") > 0);
     let said = project.space.warpcc_with(&["stats"]);
     let text = said.stdout_text();
-    assert!(text.contains(" unsigned, 0 signed with an untrusted key"), "{text}");
+    assert!(
+        text.contains(" unsigned, 0 signed with an untrusted key"),
+        "{text}"
+    );
 }
 
 #[test]

@@ -65,7 +65,7 @@ fn through_nginx() {
     let said = project.space.warpcc_with(&["remote", "stat"]);
     let text = said.stdout_text();
     assert!(
-        text.contains("found") && text.contains("0 waiting"),
+        text.contains(" look-ups hit (") && text.contains("0 waiting"),
         "{text}"
     );
 }

@@ -88,8 +88,11 @@ pub fn write_ping(rows: &[Pinged], out: &mut dyn Write) -> io::Result<()> {
                     writeln!(out, "  {}", harmless(warning))?;
                 }
                 if let Some(why) = refused {
-                    writeln!(out, "  cannot be written: {why}")?;
-                    writeln!(out, "  if it should not be, add |read-only to its URL")?;
+                    writeln!(out, "  writing fails: {why}")?;
+                    writeln!(
+                        out,
+                        "  if it is meant to be read-only, add |read-only to its URL"
+                    )?;
                 }
             }
             Err(why) => writeln!(out, "{} ({way}): {}", harmless(&row.server), harmless(why))?,
@@ -131,9 +134,9 @@ pub fn write_stat(rows: &[ServerRow], out: &mut dyn Write) -> io::Result<()> {
     for row in rows {
         let asked = row.hits.saturating_add(row.misses);
         let rate = match asked {
-            0 => "not asked yet".to_owned(),
+            0 => "no look-ups yet".to_owned(),
             asked => format!(
-                "{} of {asked} found ({} %)",
+                "{} of {asked} look-ups hit ({} %)",
                 row.hits,
                 row.hits * 100 / asked
             ),
@@ -154,14 +157,14 @@ pub fn write_stat(rows: &[ServerRow], out: &mut dyn Write) -> io::Result<()> {
                 "  rejected: {unsigned} unsigned, {foreign} signed with an untrusted key, {bad} with a wrong signature"
             )?;
         }
-        for (rested, what) in [(&row.reading, "asked"), (&row.writing, "given anything")] {
+        for (rested, what) in [(&row.reading, "look-ups"), (&row.writing, "uploads")] {
             if let Some(rested) = rested {
                 let now = SystemTime::now()
                     .duration_since(UNIX_EPOCH)
                     .unwrap_or_default();
                 writeln!(
                     out,
-                    "  not {what} for another {} s: {}",
+                    "  {what} are paused for another {} s: {}",
                     rested.until.saturating_sub(now.as_secs()),
                     harmless(&rested.why)
                 )?;
