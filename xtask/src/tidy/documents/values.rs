@@ -1,7 +1,8 @@
 //! Checks that pages name values of settings, counters and reasons that exist: `log = "stderr"`, `WARPCC_BASE_DIR=auto`,
 //! `remote.wrong_bytes`, and the first column of a table of reasons.
 //!
-//! A value exists if a program has it as a whole string, outside its tests.
+//! A value exists if a program has it as a whole string, outside its tests. Whether the setting accepts it, a test of warpcc
+//! decides with the program's own parser (`crates/warpcc/src/config/documents.rs`).
 
 use std::collections::{BTreeMap, BTreeSet};
 
