@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 use warpcc_cache::{Difference, guards};
 
 use classes::is_ours;
-pub use classes::{asks_by_name, is_compiler, is_harmless, is_nvidias, seen_in};
+pub use classes::{is_harmless, seen_in};
 use limits::Limits;
 pub use release::Release;
 use searches::Searches;

@@ -10,6 +10,7 @@ use warpcc_plan::{TaskGraph, lines};
 
 use crate::artifact::Artifacts;
 use crate::event::{Finished, StepOutcome};
+use crate::known_programs::KnownPrograms;
 use crate::options::RunOptions;
 use crate::shared_libraries::{Loaded, loaded_by};
 use crate::side_files::SideFiles;
@@ -23,6 +24,8 @@ pub struct RunContext<'a> {
     pub side_files: SideFiles,
     /// Whether a text with other line numbers counts as another text.
     pub lines_count: bool,
+    /// Which programs ask for variables by name only.
+    pub known: KnownPrograms<'a>,
     tools: ToolContents,
     loaded: LoadedLibraries,
     made: OwnResults,
@@ -90,6 +93,7 @@ impl<'a> RunContext<'a> {
             artifacts,
             clock: Instant::now(),
             side_files: SideFiles::default(),
+            known: KnownPrograms::new(options.store),
             tools: ToolContents::default(),
             loaded: LoadedLibraries::default(),
             made: OwnResults::default(),

@@ -18,6 +18,7 @@ pub mod folder_in_inputs;
 mod folder_in_result;
 pub mod held;
 pub mod key;
+pub mod known_programs;
 mod local;
 mod locate;
 mod located;

@@ -6,7 +6,6 @@ use std::path::{Path, PathBuf};
 
 use warpcc_watch::{Observed, PathText};
 
-use crate::conditions;
 use crate::own_name;
 use crate::scene::Scene;
 
@@ -22,8 +21,10 @@ pub fn find(observed: &Observed, scene: &Scene<'_>) -> Option<String> {
     };
     // A cicc that fails leaves a file with a random name in `TMPDIR`. No other program looks for it.
     let mut programs = observed.processes.iter();
-    let only_nvidias = programs
-        .all(|program| conditions::is_nvidias(program, observed.have_environ.contains(&**program)));
+    let only_nvidias = programs.all(|program| {
+        let has_environ = observed.have_environ.contains(&**program);
+        scene.known.is_nvidias(program, has_environ)
+    });
     let is_kept = |path: &Path| is_stranger(path) && !(only_nvidias && path.starts_with(temporary));
     let left = |path: &&PathText| is_kept(path) && fs::symlink_metadata(path).is_ok();
     if let Some(path) = observed.written.keys().find(left) {

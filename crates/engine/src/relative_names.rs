@@ -101,7 +101,13 @@ fn moved_outputs(run: &RunContext<'_>, step: &Step, observed: &Observed) -> Vec<
     };
     let options = run.options;
     let directory = options.directory;
-    let all = working_directory::may_differ(observed, directory, options.environment, &is_planned);
+    let all = working_directory::may_differ(
+        observed,
+        directory,
+        options.environment,
+        &is_planned,
+        &run.known,
+    );
     let is_moved = |id: FileId| {
         let path = run.artifacts.path(id).as_os_str();
         all || observed.written_elsewhere.contains(path)

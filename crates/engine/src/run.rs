@@ -103,7 +103,7 @@ pub fn execute(
     run.unmet_output = unmet_output;
     run.changed_file = context.side_files.changed();
     let is_well = run.code == 0 && run.retry.is_none() && run.abort_reason.is_none();
-    if is_well && run.seen.is_of_compilers() {
+    if is_well && run.seen.is_of_compilers(&context.known) {
         any_lines::share(&context, &run.tasks);
     }
     if let Some(admission) = options

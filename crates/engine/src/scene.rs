@@ -7,6 +7,8 @@ use std::time::SystemTime;
 
 use warpcc_path_map::BASE;
 
+use crate::known_programs::KnownPrograms;
+
 /// The place of a run, by which its own files are recognised.
 pub struct Scene<'a> {
     /// The private folder.
@@ -17,6 +19,8 @@ pub struct Scene<'a> {
     pub library: &'a Path,
     /// `PATH` of the commands.
     pub path: Option<&'a OsStr>,
+    /// Which programs ask for variables by name only.
+    pub known: &'a KnownPrograms<'a>,
     /// When it began.
     pub began: SystemTime,
     /// Whether a path is a file of this step, whose content is in the key.

@@ -9,7 +9,8 @@ use std::time::SystemTime;
 use warpcc_cache::{ExpectedFile, Fact, InputManifest, InputManifestBuilder, guards};
 use warpcc_watch::PathText;
 
-use crate::conditions::{self, EnvironmentQueries};
+use crate::conditions::EnvironmentQueries;
+use crate::known_programs::KnownPrograms;
 
 /// Everything that one or several steps saw.
 #[derive(Debug, Clone, Default)]
@@ -54,9 +55,9 @@ impl TracedInputs {
     }
 
     /// Whether all programs that ran are compilers. Any other program may have used its arguments in any way.
-    pub fn is_of_compilers(&self) -> bool {
+    pub fn is_of_compilers(&self, known: &KnownPrograms<'_>) -> bool {
         let mut facts = self.facts.keys();
-        facts.all(|(path, fact)| *fact != Fact::Executable || conditions::is_compiler(path))
+        facts.all(|(path, fact)| *fact != Fact::Executable || known.is_compiler(path))
     }
 
     /// Adds a file that counts, with its expected state.

@@ -214,7 +214,7 @@ fn read_log(
         return TracedInputs::unwatched("a process could not be watched");
     };
     let _ = fs::remove_file(log);
-    let known = |executable: &Path| conditions::asks_by_name(executable, false);
+    let known = |executable: &Path| run.known.asks_by_name(executable, false);
     let Ok(mut observed) = warpcc_watch::read_log(&bytes, program, &known) else {
         return TracedInputs::unwatched("a watch log is incomplete");
     };
@@ -254,6 +254,7 @@ fn read_log(
         directory: run.options.directory,
         library: run.options.watch.unwrap_or(Path::new("")),
         path: run.options.path,
+        known: &run.known,
         began,
         own: &is_own,
         planned: &is_planned,
@@ -273,7 +274,7 @@ fn name_what_walkers_look_for(run: &RunContext<'_>, observed: &mut Observed) {
         ..
     } = observed;
     have_environ.retain(|program| {
-        let has_name = conditions::is_nvidias(program, false);
+        let has_name = run.known.is_nvidias(program, false);
         let content = has_name.then(|| run.tool_content(program));
         let Some(names) = content.flatten().and_then(conditions::looks_for) else {
             return true;

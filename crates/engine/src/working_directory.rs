@@ -5,16 +5,14 @@
 
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
-use std::io::Read as _;
 use std::path::Path;
 
 use memchr::memmem::Finder;
 use rustix::fs::FileType;
-use warpcc_cache::regular_file;
 use warpcc_watch::Observed;
 
 use crate::compiler_cache::is_compiler_cache;
-use crate::conditions;
+use crate::known_programs::KnownPrograms;
 use crate::own_name;
 
 /// The option of clang and of its front end. The driver also takes it with two dashes, and with its value behind `=`.
@@ -22,9 +20,6 @@ const OPTION: &str = "-working-directory";
 
 /// A variable that every clang asks for, and no other compiler.
 const ASKED_BY_CLANG: &str = "CCC_OVERRIDE_OPTIONS";
-
-/// How a program begins.
-const PROGRAM: [u8; 4] = *b"\x7fELF";
 
 /// Whether a clang ran.
 pub fn clang_ran(observed: &Observed) -> bool {
@@ -39,6 +34,7 @@ pub fn may_differ(
     directory: &Path,
     environment: &[(OsString, OsString)],
     is_planned: &dyn Fn(&Path) -> bool,
+    known: &KnownPrograms<'_>,
 ) -> bool {
     if !clang_ran(observed) {
         return false;
@@ -53,29 +49,21 @@ pub fn may_differ(
         || files.any(|path| {
             let file = directory.join(path);
             // A compiler contains the names of its options. Another program may be a wrapper.
-            !(is_planned(path) || conditions::is_compiler(path) && is_program(&file))
+            !(is_planned(path) || known.is_compiler(&file))
                 && own_name::is_in_file(&finder, &file)
-                    .unwrap_or_else(|_| may_have_held_options(observed, path))
+                    .unwrap_or_else(|_| may_have_held_options(observed, path, known))
         })
 }
 
 /// Whether a file that cannot be read any more may have been one with options: a script may have written it and removed it.
 /// The temporary files that compilers and compiler caches write hold code.
-fn may_have_held_options(observed: &Observed, path: &Path) -> bool {
+fn may_have_held_options(observed: &Observed, path: &Path, known: &KnownPrograms<'_>) -> bool {
     let found = observed.read.get(path.as_os_str());
     let kind = found.map(|found| FileType::from_raw_mode(found.mode));
     let holds_code = observed
         .writers
         .get(path.as_os_str())
-        .is_some_and(|program| {
-            is_compiler_cache(program) || conditions::is_compiler(program) && is_program(program)
-        });
+        .is_some_and(|program| is_compiler_cache(program) || known.is_compiler(program));
     // Nobody reads options from a device, and a folder has none.
     !(holds_code || matches!(kind, Some(FileType::Directory | FileType::CharacterDevice)))
-}
-
-fn is_program(file: &Path) -> bool {
-    let mut begin = [0; PROGRAM.len()];
-    let is_read = regular_file::open(file).and_then(|mut file| file.read_exact(&mut begin));
-    is_read.is_ok() && begin == PROGRAM
 }

@@ -18,8 +18,9 @@
 //! - lookups by the dynamic loader (`LD_LIBRARY_PATH` candidates, a `dlopen` that failed); the libraries that it loads are
 //!   seen;
 //! - data from an inherited descriptor; a read of an empty standard input is seen;
-//! - system calls that a dynamic program makes without the C library's wrappers (Go with cgo does), and a walk over
-//!   `environ` instead of `getenv`.
+//! - system calls that a dynamic program makes without the C library's wrappers (Go with cgo does);
+//! - a look at variables without `getenv`: a walk over `environ`, or over the third argument of `main`. The caller has to know
+//!   which programs do not walk ([`Observed::called`] has them all).
 //!
 //! A 32-bit child makes the loader print an error and leaves the log incomplete.
 //!

@@ -94,23 +94,38 @@ impl DiskStore {
     /// # Errors
     /// The file cannot be read.
     pub fn file_digest(&self, path: &Path) -> io::Result<Digest> {
+        let hash = || Ok(Digest::of_file(path)?.to_string().into_bytes());
+        let digest = self.finding(DIGESTS, path, &hash)?;
+        let digest = String::from_utf8(digest).ok().and_then(|d| d.parse().ok());
+        digest.map_or_else(|| Digest::of_file(path), Ok)
+    }
+
+    /// What `find` finds out about the content of a file that seldom changes. It is stored as a note of this kind with the
+    /// file's signature, if that can be trusted.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub fn finding(
+        &self,
+        kind: &str,
+        path: &Path,
+        find: &dyn Fn() -> io::Result<Vec<u8>>,
+    ) -> io::Result<Vec<u8>> {
         let began = SystemTime::now();
         let Some(signature) = trusted_signature(path)? else {
-            return Digest::of_file(path);
+            return find();
         };
         let key = key_of(&signature);
-        let noted = self.note(DIGESTS, &key);
-        let noted = noted.and_then(|bytes| String::from_utf8(bytes).ok()?.parse::<Digest>().ok());
-        if let Some(digest) = noted.filter(|digest| digest.size == signature.size) {
-            return Ok(digest);
+        if let Some(noted) = self.note(kind, &key) {
+            return Ok(noted);
         }
-        let digest = Digest::of_file(path)?;
+        let found = find()?;
         let same = trusted_signature(path)? == Some(signature);
         if signature.was_settled_at(began) && same {
-            // Without the note the file is hashed again.
-            drop(self.put_note(DIGESTS, &key, digest.to_string().as_bytes()));
+            // Without the note the file is examined again.
+            drop(self.put_note(kind, &key, &found));
         }
-        Ok(digest)
+        Ok(found)
     }
 
     fn note_path(&self, kind: &str, key: &Key) -> Result<PathBuf, StoreError> {

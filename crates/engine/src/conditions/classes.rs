@@ -1,8 +1,7 @@
-//! Tables of programs and variables: which programs ask for variables by name only, and which variables never change a
-//! result although tools ask for them. A variable in none of these tables counts in full.
+//! Tables of variables: which never change a result although tools ask for them, and for which a tool is known to ask. A
+//! variable in none of these tables counts in full.
 
 use std::ffi::OsStr;
-use std::path::Path;
 
 use warpcc_plan::Tool;
 
@@ -21,34 +20,6 @@ const HARMLESS: [(&str, &str); 8] = [
     ("TERM", "in the terminal's key where there is a terminal"),
 ];
 
-/// NVIDIA's programs. They ask for variables by name, and do not import the list of all variables. A program that imports it
-/// may look at all of them: a script's interpreter under the same name, or ptxas of CUDA 13.2 ([`super::looks_for`]).
-const NVIDIAS: &[&str] = &["nvcc", "cudafe++", "cicc", "ptxas", "fatbinary", "nvlink"];
-
-/// The compilers and binary tools that ask for variables by name. The names here are without the target in front, the
-/// version behind, and the kind of linker. Most import the list of all variables, and pass it on to programs that they
-/// start.
-const ASKERS: &[&str] = &[
-    "gcc",
-    "g++",
-    "cc",
-    "c++",
-    "cpp",
-    "cc1",
-    "cc1plus",
-    "collect2",
-    "lto1",
-    "lto-wrapper",
-    "as",
-    "ld",
-    "ar",
-    "ranlib",
-    "clang",
-    "clang++",
-    "lld",
-    "gold",
-];
-
 /// Whether the variable changes no result.
 pub fn is_harmless(name: &OsStr) -> bool {
     is_ours(name) || HARMLESS.iter().any(|(known, _)| name == *known)
@@ -57,34 +28,6 @@ pub fn is_harmless(name: &OsStr) -> bool {
 /// Whether warpcc sets the variable itself, for its own use.
 pub(super) fn is_ours(name: &OsStr) -> bool {
     name.as_encoded_bytes().starts_with(b"WARPCC_")
-}
-
-/// Whether a program, by the file that was executed, asks for variables by name and looks at no others; `has_environ` says
-/// whether it imports the list of all variables.
-pub fn asks_by_name(executable: &Path, has_environ: bool) -> bool {
-    let Some(name) = executable.file_name().and_then(OsStr::to_str) else {
-        return false;
-    };
-    let is_version = |part: &&str| part.starts_with(|c: char| c.is_ascii_digit());
-    // `x86_64-linux-gnu-g++-12`, `ld.bfd`
-    let name = name.split('.').next().unwrap_or(name);
-    let mut parts = name.rsplit('-').skip_while(is_version);
-    if NVIDIAS.contains(&name) {
-        return !has_environ;
-    }
-    ASKERS.contains(&name) || parts.next().is_some_and(|last| ASKERS.contains(&last))
-}
-
-/// Whether a program is one of NVIDIA's. They ask for the working directory in every run. Where a result is known to contain
-/// the directory, the key contains it; any other result is searched for it (`folder_in_result`).
-pub fn is_nvidias(executable: &Path, has_environ: bool) -> bool {
-    let name = executable.file_name().and_then(OsStr::to_str);
-    !has_environ && name.is_some_and(|name| NVIDIAS.contains(&name))
-}
-
-/// Whether a program is a known compiler, or a part of one: its results contain a file's path as it is, or as a module id.
-pub fn is_compiler(executable: &Path) -> bool {
-    asks_by_name(executable, false) || is_nvidias(executable, false)
 }
 
 /// The variables that NVIDIA's tools and host compilers ask for, used for steps that run on another machine, where
@@ -191,37 +134,5 @@ pub fn seen_in(tool: Tool) -> &'static [&'static str] {
             "SUNPRO_DEPENDENCIES",
             "bar",
         ],
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn compilers_ask_by_name_and_shells_do_not() {
-        for name in [
-            "/usr/bin/x86_64-linux-gnu-g++-12",
-            "/usr/bin/x86_64-linux-gnu-ld.bfd",
-            "/usr/lib/llvm-14/bin/clang",
-            "/t/bin/nvcc",
-            "/usr/lib/gcc/x86_64-linux-gnu/12/cc1plus",
-            "/opt/conda/bin/x86_64-conda-linux-gnu-c++",
-        ] {
-            assert!(asks_by_name(Path::new(name), false), "{name}");
-        }
-        assert!(is_nvidias(Path::new("/t/nvvm/bin/cicc"), false));
-        for (name, has_environ) in [("/t/bin/cicc", true), ("/usr/bin/gcc", false)] {
-            assert!(!is_nvidias(Path::new(name), has_environ), "{name}");
-        }
-        for name in [
-            "/bin/bash",
-            "/usr/bin/python3.11",
-            "/usr/bin/mpicxx",
-            "/usr/bin/ccache",
-            "/",
-        ] {
-            assert!(!asks_by_name(Path::new(name), true), "{name}");
-        }
     }
 }

@@ -166,7 +166,7 @@ impl TracedInputs {
         }
         let strangers = observed.called.iter().filter(|(_, program)| {
             let has_environ = observed.have_environ.contains(*program);
-            !conditions::asks_by_name(program, has_environ)
+            !scene.known.asks_by_name(program, has_environ)
         });
         for (path, _) in strangers {
             self.asked.whole = true;
@@ -176,7 +176,8 @@ impl TracedInputs {
         let by_name = by_name.filter(|(_, names)| names.contains(OsStr::new("PWD")));
         let mut askers = by_name.map(|(p, _)| p).chain(&observed.asked_directory);
         self.asked.directory = askers.any(|program| {
-            !conditions::is_nvidias(program, observed.have_environ.contains(program))
+            let has_environ = observed.have_environ.contains(program);
+            !scene.known.is_nvidias(program, has_environ)
         });
         for path in &observed.texts {
             let path = PathText::from(scene.directory.join(path));

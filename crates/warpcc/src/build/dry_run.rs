@@ -10,7 +10,7 @@ use warpcc_budget::costs::Measured;
 use warpcc_cache::{DiskStore, ExpectedFile};
 use warpcc_engine::Children;
 use warpcc_engine::admission::Applicant;
-use warpcc_engine::conditions;
+use warpcc_engine::known_programs::KnownPrograms;
 use warpcc_engine::process::{self, Ended};
 use warpcc_engine::room;
 use warpcc_engine::scene::Scene;
@@ -242,8 +242,9 @@ impl DryRun<'_> {
                 "the watch library cannot be used here",
             ));
         };
-        let known = |executable: &Path| conditions::asks_by_name(executable, false);
-        let observed = match warpcc_watch::read_log(&bytes, &request.nvcc, &known) {
+        let known = KnownPrograms::new(self.options.store);
+        let asks_by_name = |executable: &Path| known.asks_by_name(executable, false);
+        let observed = match warpcc_watch::read_log(&bytes, &request.nvcc, &asks_by_name) {
             Ok(observed) => observed,
             Err(error) => return Ok(TracedInputs::unwatched(&error.to_string())),
         };
@@ -257,6 +258,7 @@ impl DryRun<'_> {
             directory: &request.directory,
             library,
             path: request.variable("PATH"),
+            known: &known,
             began,
             own: &is_output,
             planned: &is_output,

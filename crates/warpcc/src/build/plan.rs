@@ -1,11 +1,10 @@
 //! From nvcc's plan to the graph that is run: which plans are supported, and which steps may overlap.
 
-use std::fs::{self, File};
-use std::io::Read;
+use std::fs;
 use std::path::Path;
 
 use warpcc_engine::compiler_cache::find_compiler;
-use warpcc_engine::conditions;
+use warpcc_engine::known_programs::KnownPrograms;
 use warpcc_plan::source_names::rename_sources;
 use warpcc_plan::{FileKind, TaskGraph, Tool, Transcript, Unsupported};
 use warpcc_plan::{cicc_halves, overlap, prediction};
@@ -84,7 +83,8 @@ fn let_overlap(
     request: &Request,
     options: &BuildOptions<'_>,
 ) {
-    overlap::split_host_compile(graph, &|program| is_compiler(request, program));
+    let known = KnownPrograms::new(options.store);
+    overlap::split_host_compile(graph, &|program| is_compiler(request, &known, program));
     // Bitcode holds the folder of its source where that is mapped, and cannot be searched for it.
     let splits_cicc = options.early_cutoff && request.path_map.is_empty();
     let has_front_ends = splits_cicc && cicc_halves::split_cicc(graph) > 0;
@@ -103,16 +103,11 @@ fn let_overlap(
 }
 
 /// Whether a program is a compiler itself, by its own file: not a script or another program under a compiler's name.
-fn is_compiler(request: &Request, program: &str) -> bool {
-    const SCRIPT: &[u8; 2] = b"#!";
+fn is_compiler(request: &Request, known: &KnownPrograms<'_>, program: &str) -> bool {
     let path = request.variable("PATH");
     let found = find_compiler(program, path, &request.directory);
     let real = found.and_then(|file| file.canonicalize().ok());
-    real.is_some_and(|file| {
-        let mut first = [0; SCRIPT.len()];
-        let read = File::open(&file).and_then(|mut file| file.read_exact(&mut first));
-        read.is_ok() && first != *SCRIPT && conditions::is_compiler(&file)
-    })
+    real.is_some_and(|file| known.is_compiler(&file))
 }
 
 /// An intermediate file that nvcc puts outside the scratch folder, as with `--objdir-as-tempdir`: one step writes it, another

@@ -13,6 +13,7 @@ use warpcc_cache::{
 use warpcc_engine::Run;
 use warpcc_engine::conditions::Conditions;
 use warpcc_engine::folder_in_inputs;
+use warpcc_engine::known_programs::KnownPrograms;
 use warpcc_engine::modes;
 use warpcc_engine::run_environment::RunEnvironment;
 use warpcc_engine::search_path::is_executable;
@@ -287,7 +288,7 @@ impl ResultToStore<'_> {
             ..place
         };
         let asked = |place| Conditions::observe(&seen.asked, &seen.times, place).encode();
-        seen.is_of_compilers()
+        seen.is_of_compilers(&KnownPrograms::new(Some(self.store)))
             && asked(place) == asked(here)
             && !seen.facts.iter().any(|((_, fact), answer)| {
                 // gcc resolves the links in its own path. If it uses that path, its results contain it, and they are

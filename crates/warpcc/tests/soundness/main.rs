@@ -8,6 +8,7 @@ mod space;
 mod archives;
 mod asked;
 mod dates;
+mod disguised;
 mod early_cutoff;
 mod elsewhere;
 mod environment;

@@ -73,7 +73,8 @@ fn another_toolkit_at_the_same_path() {
 }
 
 /// A toolkit of links whose tools can be replaced one by one.
-fn linked_toolkit(space: &TestSpace) {
+/// Makes a toolkit of links to the space's own, beside its working folder.
+pub fn linked_toolkit(space: &TestSpace) {
     let (from, to) = (space.toolkit.top(), space.beside("toolkit"));
     make_dir(&to.join("bin"));
     for (source, target) in [

@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use warpcc_engine::conditions::{is_harmless, seen_in};
+use warpcc_engine::known_programs::KnownPrograms;
 use warpcc_plan::Tool;
 
 use crate::space::{Program, TestSpace, Toolkit, finish, small};
@@ -57,7 +58,9 @@ fn tool_of(program: &Path) -> Option<Tool> {
         "fatbinary" => Some(Tool::Fatbinary),
         "nvcc" => None,
         // A shell, and programs that a toolkit's scripts call.
-        _ => warpcc_engine::conditions::asks_by_name(program, true).then_some(Tool::HostCompile),
+        _ => KnownPrograms::new(None)
+            .asks_by_name(program, true)
+            .then_some(Tool::HostCompile),
     }
 }
 
