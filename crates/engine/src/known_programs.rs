@@ -3,7 +3,7 @@
 //! Whether a program looks through its whole environment cannot be observed: the list of all variables is an argument of its
 //! `main`. So every variable counts for a program, unless it is a compiler or a tool of which that is known. A name proves
 //! nothing: a wrapper is often called `g++`. So a program is known by its name together with texts that only this program
-//! contains, see [`marks`].
+//! contains (`known_programs/marks.rs`).
 
 mod marks;
 
@@ -44,7 +44,7 @@ impl<'s> KnownPrograms<'s> {
     }
 
     /// Whether a program is one of NVIDIA's. They ask for the working directory in every run. Where a result is known to
-    /// contain the directory, the key contains it; any other result is searched for it ([`crate::folder_in_result`]).
+    /// contain the directory, the key contains it; any other result is searched for it (`folder_in_result.rs`).
     pub fn is_nvidias(&self, executable: &Path, has_environ: bool) -> bool {
         !has_environ && self.maker(executable) == Some(Maker::Nvidia)
     }
