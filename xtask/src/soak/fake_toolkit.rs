@@ -19,8 +19,8 @@ macro_rules! sources {
 }
 
 /// The program's sources, which are part of this binary, so that a soak can run on a machine without this repository.
-const SOURCES: [(&str, &str); 11] = sources!(
-    "fake.h" "plan.h" "tools.h" "text.c" "stages.c" "host.c" "link.c" "device.c" "nvcc.c" "plan.c" "wrapper.c"
+const SOURCES: [(&str, &str); 12] = sources!(
+    "fake.h" "plan.h" "tools.h" "text.c" "stages.c" "host.c" "link.c" "device.c" "nvcc.c" "plan.c" "marks.c" "wrapper.c"
 );
 
 /// The path of each program in a toolkit.
