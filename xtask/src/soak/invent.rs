@@ -78,16 +78,20 @@ fn project(random: &mut Random, line: &[String], fake: bool) -> Vec<Step> {
         ]));
     }
     let walking = [
-        ("@cudafe", "bin/cudafe++"),
-        ("@cicc", "nvvm/bin/cicc"),
-        ("@ptxas", "bin/ptxas"),
-        ("@fatbin", "bin/fatbinary"),
-        ("@nvlink", "bin/nvlink"),
+        ("@cudafe", "tk/bin/cudafe++"),
+        ("@cicc", "tk/nvvm/bin/cicc"),
+        ("@ptxas", "tk/bin/ptxas"),
+        ("@fatbin", "tk/bin/fatbinary"),
+        ("@nvlink", "tk/bin/nvlink"),
+        ("@pp", "host/g++"),
+        ("@host", "host/g++"),
+        ("@as", "host/as"),
+        ("@link", "host/ld"),
     ];
     for (stage, tool) in walking {
         let looks = |word: &String| word.starts_with(stage) && word.ends_with("environ");
         if steps.iter().any(|step| step.0.iter().any(looks)) {
-            steps.push(Step::new(&["walker", &format!("{{root}}/tk/{tool}")]));
+            steps.push(Step::new(&["walker", &format!("{{root}}/{tool}")]));
         }
     }
     if fake && random.chance(30) {

@@ -31,9 +31,6 @@ const STAGES: [&str; 9] = [
     "pp", "cudafe", "cicc", "ptxas", "fatbin", "host", "as", "nvlink", "link",
 ];
 
-/// Of these, the stages of gcc and its tools.
-const GNU: [&str; 4] = ["pp", "host", "as", "link"];
-
 /// Sources that a project has.
 pub const SOURCES: [&str; 4] = ["src/s.cu", "t.cu", "f.cpp", "g.cpp"];
 
@@ -54,8 +51,7 @@ fn directive(random: &mut Random) -> String {
         20 => format!("write out/side{} text", random.below(2)),
         21..=22 => "exec asked".to_owned(),
         23..=24 => "pwd".to_owned(),
-        // gcc's programs pass the list of variables on and do not look through it: docs/keys.md, what is not tracked.
-        25 if !GNU.contains(&stage) => "environ".to_owned(),
+        25 => "environ".to_owned(),
         26 => format!("link {}", random.one(&["lnkdata", "lnk", "data/gone"])),
         // The order of steps that run at once is not known.
         36 if stage == "nvlink" => "first data/pipe".to_owned(),
