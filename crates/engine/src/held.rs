@@ -30,7 +30,9 @@ pub fn variable(run: &RunContext<'_>, step: &Step) -> Option<(OsString, OsString
     applies.then(|| warpcc_watch::hold(options.scratch, compiler_cache::CACHES))
 }
 
-/// Whether a program of the run ended in this way.
-pub fn reason(observed: &Observed) -> Option<String> {
-    observed.held.as_ref().map(|_| HELD.to_owned())
+/// Whether a program of the step ended in this way, or may do so later: it goes on in the background, and nobody reads then
+/// what it logs.
+pub fn reason(run: &RunContext<'_>, step: &Step, observed: &Observed) -> Option<String> {
+    let goes_on = observed.unfinished.is_some() && variable(run, step).is_some();
+    (observed.held.is_some() || goes_on).then(|| HELD.to_owned())
 }

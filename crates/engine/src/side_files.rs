@@ -72,7 +72,9 @@ impl SideFiles {
         let mut removed = observed.removed.iter().filter(|path| is_other(path));
         let changed = (observed.held.as_deref().map(Path::to_owned))
             .or_else(|| written.iter().find(|file| keeps_content(file)).cloned())
-            .or_else(|| removed.next().map(|path| scene.directory.join(path)));
+            .or_else(|| removed.next().map(|path| scene.directory.join(path)))
+            // It may do so later.
+            .or_else(|| observed.unfinished.clone());
         if let Some(changed) = changed {
             lock(&self.changed).get_or_insert(changed);
         }

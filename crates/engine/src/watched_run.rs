@@ -169,7 +169,7 @@ fn watch(
     let began = SystemTime::now();
     let ended = run.options.children.run(index, &spec)?;
     let seen = if watching.is_some() {
-        let mut seen = read_log(run, log, (index, step), &program.path, began);
+        let mut seen = read_log(run, log, (index, step), &program.path, (began, &ended));
         if *directory != run.options.directory {
             seen = seen.inside(directory);
         }
@@ -177,7 +177,7 @@ fn watch(
     } else {
         TracedInputs::unwatched("the watch library cannot be used here")
     };
-    if let Some(why) = &seen.hindered {
+    if let Some(why) = seen.hindered.as_ref().filter(|_| ended.by_us.is_none()) {
         return Err(io::Error::other(why.clone()));
     }
     let fails = ended.code != 0 && ended.by_us.is_none();
@@ -208,7 +208,7 @@ fn read_log(
     log: &Path,
     (index, step): (usize, &Step),
     program: &Path,
-    began: SystemTime,
+    (began, ended): (SystemTime, &Ended),
 ) -> TracedInputs {
     let Ok(bytes) = fs::read(log) else {
         return TracedInputs::unwatched("a process could not be watched");
@@ -220,6 +220,9 @@ fn read_log(
     };
     if observed.processes.is_empty() {
         return TracedInputs::unwatched("a process could not be watched");
+    }
+    if ended.by_us.is_some() {
+        observed.unfinished = None;
     }
     name_what_walkers_look_for(run, &mut observed);
     let files = step.reads.iter().chain(&step.writes);
@@ -261,7 +264,9 @@ fn read_log(
     };
     run.side_files.note(index, &observed, &scene);
     let misplaced = Misplaced::find(run, step, &observed);
+    let hindered = held::reason(run, step, &observed);
     let mut seen = TracedInputs::from_log(observed, &scene);
+    seen.hindered = hindered.or(seen.hindered);
     misplaced.note(&mut seen);
     seen
 }

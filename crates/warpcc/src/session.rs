@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 
 use warpcc_cache::{DiskStore, KeyParts, KeyVariants, Upstream};
 use warpcc_engine::Executor;
+use warpcc_engine::held::HELD;
 use warpcc_path_map::BaseDirs;
 use warpcc_plan::Unsupported;
 use warpcc_remote_client::{RemoteProgram, SharedCaches};
@@ -253,7 +254,9 @@ impl<'a> Session<'a> {
         };
         let (request, call) = (&self.request, self.keys.base());
         let reason = built.as_ref().err().map(|why| why.reason);
-        let has_changed = |built: &Built| built.run.changed_file.is_some();
+        // A program that is not watched may change files unseen. It was ended before it started.
+        let has_changed =
+            |built: &Built| built.run.changed_file.is_some() || built.retried == Some(HELD);
         if reason == Some(build::USES_SIDE_FILES) {
             history::note_side_files(store, request, call);
         } else if reason == Some(build::CHANGES_OTHER_FILES)

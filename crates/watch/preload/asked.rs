@@ -3,6 +3,7 @@
 use core::ffi::{CStr, c_int, c_uint};
 
 use crate::files::{NO_FILE, named, opened, seen};
+use crate::hold;
 use crate::state::{self, LONGEST};
 use crate::sys::{self, AT_FDCWD, EACCES, ENOTSUP, EPERM, EROFS, ETXTBSY, Identity, O_ACCMODE, O_CREAT, Any, Path};
 use crate::{hook};
@@ -43,7 +44,7 @@ hook! {
     fn prlimit64(process: c_int, resource: c_int, new: Any, old: Any) -> c_int, -1, |r, e| limit(resource);
 
     fn posix_spawn_file_actions_addopen(actions: Any, file: c_int, path: Path, flags: c_int, mode: c_uint) -> c_int, -1,
-        |r, e| if r == 0 { will_open(path, flags) };
+        before { hold::before_open(AT_FDCWD, path, flags) }, |r, e| if r == 0 { will_open(path, flags) };
     fn posix_spawn_file_actions_addchdir_np(actions: Any, path: Path) -> c_int, -1, |r, e| will_move();
     fn posix_spawn_file_actions_addfchdir_np(actions: Any, file: c_int) -> c_int, -1, |r, e| will_move();
     fn posix_spawn_file_actions_addchdir(actions: Any, path: Path) -> c_int, -1, |r, e| will_move();

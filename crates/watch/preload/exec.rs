@@ -4,6 +4,7 @@
 
 use core::ffi::{CStr, c_int, c_void};
 
+use crate::hold;
 use crate::state::{self, LONGEST, text};
 use crate::sys::{self, Identity, ConstAny, Path};
 use crate::{Real, hook};
@@ -82,10 +83,11 @@ unsafe fn search(name: Path, full: &mut [u8; LONGEST]) -> usize {
 /// Logs that this process becomes `path`, calls the real function, and takes the record back if it failed.
 ///
 /// # Safety
-/// `path` is null or NUL-terminated.
-unsafe fn become_program(path: Path, real: impl FnOnce() -> c_int) -> c_int {
+/// `path` is null or NUL-terminated. `environment` is a list of such strings that ends in null, or is null.
+unsafe fn become_program(path: Path, environment: ConstAny, real: impl FnOnce() -> c_int) -> c_int {
     // SAFETY: as the caller promises; errno is this thread's.
     unsafe {
+        hold::before_program(path, environment.cast());
         let pid = sys::pid();
         let mut full = [0; LONGEST];
         let length = search(path, &mut full);
@@ -113,7 +115,7 @@ unsafe extern "C" fn execve(path: Path, arguments: ConstAny, environment: ConstA
     // SAFETY: the caller's arguments, passed on to the function it meant.
     unsafe {
         let real: unsafe extern "C" fn(Path, ConstAny, ConstAny) -> c_int = core::mem::transmute(real);
-        become_program(path, || real(path, arguments, environment))
+        become_program(path, environment, || real(path, arguments, environment))
     }
 }
 
@@ -125,7 +127,7 @@ unsafe extern "C" fn execv(path: Path, arguments: ConstAny) -> c_int {
     // SAFETY: as above.
     unsafe {
         let real: unsafe extern "C" fn(Path, ConstAny) -> c_int = core::mem::transmute(real);
-        become_program(path, || real(path, arguments))
+        become_program(path, sys::variables(), || real(path, arguments))
     }
 }
 
@@ -137,7 +139,7 @@ unsafe extern "C" fn execvp(path: Path, arguments: ConstAny) -> c_int {
     // SAFETY: as above.
     unsafe {
         let real: unsafe extern "C" fn(Path, ConstAny) -> c_int = core::mem::transmute(real);
-        become_program(path, || real(path, arguments))
+        become_program(path, sys::variables(), || real(path, arguments))
     }
 }
 
@@ -150,7 +152,7 @@ unsafe extern "C" fn execvpe(path: Path, arguments: ConstAny, environment: Const
     // SAFETY: as above.
     unsafe {
         let real: unsafe extern "C" fn(Path, ConstAny, ConstAny) -> c_int = core::mem::transmute(real);
-        become_program(path, || real(path, arguments, environment))
+        become_program(path, environment, || real(path, arguments, environment))
     }
 }
 
@@ -164,6 +166,7 @@ unsafe fn spawn(real: Spawn, child: *mut c_int, path: Path, rest: [ConstAny; 4])
     let [actions, attributes, arguments, environment] = rest;
     // SAFETY: the caller's arguments, but for the child's number, which is wanted even if it is not.
     unsafe {
+        hold::before_program(path, environment.cast());
         let mut full = [0; LONGEST];
         let length = search(path, &mut full);
         let mut own = 0;
@@ -237,8 +240,10 @@ fn shell() {
 }
 
 hook! {
-    fn popen(command: Path, mode: Path) -> *mut c_void, core::ptr::null_mut(), |r, e| if e == 0 { shell() };
-    fn system(command: Path) -> c_int, -1, |r, e| if e == 0 && !command.is_null() { shell() };
+    fn popen(command: Path, mode: Path) -> *mut c_void, core::ptr::null_mut(),
+        before { hold::before_program(SHELL.as_ptr(), sys::variables().cast()) }, |r, e| if e == 0 { shell() };
+    fn system(command: Path) -> c_int, -1,
+        before { hold::before_program(SHELL.as_ptr(), sys::variables().cast()) }, |r, e| if e == 0 && !command.is_null() { shell() };
 }
 
 /// Logs the libraries first: one that is unloaded here would be missing at the end.

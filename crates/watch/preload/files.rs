@@ -162,25 +162,7 @@ pub(crate) fn below<'b>(
     name: &[u8],
     full: &'b mut [u8; LONGEST],
 ) -> Option<&'b [u8]> {
-    const LINK: &[u8] = b"/proc/self/fd/";
-    let mut link = [0_u8; LINK.len() + 12];
-    link[..LINK.len()].copy_from_slice(LINK);
-    let mut digits = [0_u8; 10];
-    let mut first = digits.len();
-    let mut rest = directory.unsigned_abs();
-    loop {
-        first -= 1;
-        digits[first] = b'0' + (rest % 10) as u8;
-        rest /= 10;
-        if rest == 0 {
-            break;
-        }
-    }
-    link[LINK.len()..LINK.len() + digits.len() - first].copy_from_slice(&digits[first..]);
-    let parent = match CStr::from_bytes_until_nul(&link) {
-        Ok(link) => sys::readlink(link, full).len(),
-        Err(_) => 0,
-    };
+    let parent = sys::name_of_open(directory, full).len();
     let end = parent + 1 + name.len();
     if parent == 0 || full[0] != b'/' || end > full.len() {
         return None;

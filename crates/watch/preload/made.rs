@@ -8,7 +8,7 @@ use crate::files::{NO_FILE, itself, named, seen};
 use crate::hold::{self, Change};
 use crate::hook;
 use crate::state::{self, LONGEST};
-use crate::sys::{Any, Path, AT_FDCWD, EEXIST, ENOENT, ENOTEMPTY, EPERM, EXDEV};
+use crate::sys::{Any, Path, AT_FDCWD, EEXIST, ENOENT, ENOTEMPTY, ENOTSUP, EPERM, EXDEV};
 
 const NONE: Any = core::ptr::null_mut();
 
@@ -40,9 +40,9 @@ hook! {
     fn mknodat(at: c_int, path: Path, mode: c_uint, device: u64) -> c_int, -1,
         before { hold::before(Change::Make, at, path) }, |r, e| made(at, path, e);
     fn link(from: Path, to: Path) -> c_int, -1,
-        before { hold::before(Change::Make, AT_FDCWD, to) }, |r, e| linked((AT_FDCWD, from), (AT_FDCWD, to), e);
+        before { hold_link((AT_FDCWD, from), (AT_FDCWD, to)) }, |r, e| linked((AT_FDCWD, from), (AT_FDCWD, to), e);
     fn linkat(from_at: c_int, from: Path, at: c_int, to: Path, flags: c_int) -> c_int, -1,
-        before { hold::before(Change::Make, at, to) }, |r, e| linked((from_at, from), (at, to), e);
+        before { hold_link((from_at, from), (at, to)) }, |r, e| linked((from_at, from), (at, to), e);
     fn symlink(from: Path, to: Path) -> c_int, -1,
         before { hold::before(Change::Make, AT_FDCWD, to) }, |r, e| made(AT_FDCWD, to, e);
     fn symlinkat(from: Path, at: c_int, to: Path) -> c_int, -1,
@@ -55,13 +55,13 @@ hook! {
     fn renameat2(from_at: c_int, from: Path, at: c_int, to: Path, flags: c_uint) -> c_int, -1,
         before { hold_rename((from_at, from), (at, to)) }, |r, e| renamed((from_at, from), (at, to), e);
     fn unlink(path: Path) -> c_int, -1,
-        before { hold::before(Change::Modify, AT_FDCWD, path) }, |r, e| removed(AT_FDCWD, path, e);
+        before { hold::before(Change::Take, AT_FDCWD, path) }, |r, e| removed(AT_FDCWD, path, e);
     fn unlinkat(at: c_int, path: Path, flags: c_int) -> c_int, -1,
-        before { hold::before(Change::Modify, at, path) }, |r, e| removed(at, path, e);
+        before { hold::before(Change::Take, at, path) }, |r, e| removed(at, path, e);
     fn rmdir(path: Path) -> c_int, -1,
-        before { hold::before(Change::Modify, AT_FDCWD, path) }, |r, e| removed(AT_FDCWD, path, e);
+        before { hold::before(Change::Take, AT_FDCWD, path) }, |r, e| removed(AT_FDCWD, path, e);
     fn remove(path: Path) -> c_int, -1,
-        before { hold::before(Change::Modify, AT_FDCWD, path) }, |r, e| removed(AT_FDCWD, path, e);
+        before { hold::before(Change::Take, AT_FDCWD, path) }, |r, e| removed(AT_FDCWD, path, e);
 
     fn truncate(path: Path, length: i64) -> c_int, -1,
         before { hold::before(Change::Modify, AT_FDCWD, path) }, |r, e| changed(AT_FDCWD, path, e);
@@ -76,7 +76,7 @@ hook! {
     fn chown(path: Path, user: c_uint, group: c_uint) -> c_int, -1,
         before { hold::before(Change::Modify, AT_FDCWD, path) }, |r, e| changed(AT_FDCWD, path, e);
     fn lchown(path: Path, user: c_uint, group: c_uint) -> c_int, -1,
-        before { hold::before(Change::Modify, AT_FDCWD, path) }, |r, e| changed(AT_FDCWD, path, e);
+        before { hold::before(Change::Take, AT_FDCWD, path) }, |r, e| changed(AT_FDCWD, path, e);
     fn fchownat(at: c_int, path: Path, user: c_uint, group: c_uint, flags: c_int) -> c_int, -1,
         before { hold::before(Change::Modify, at, path) }, |r, e| changed(at, path, e);
     fn utime(path: Path, times: Any) -> c_int, -1,
@@ -84,11 +84,49 @@ hook! {
     fn utimes(path: Path, times: Any) -> c_int, -1,
         before { hold::before(Change::Modify, AT_FDCWD, path) }, |r, e| changed(AT_FDCWD, path, e);
     fn lutimes(path: Path, times: Any) -> c_int, -1,
-        before { hold::before(Change::Modify, AT_FDCWD, path) }, |r, e| changed(AT_FDCWD, path, e);
+        before { hold::before(Change::Take, AT_FDCWD, path) }, |r, e| changed(AT_FDCWD, path, e);
     fn futimesat(at: c_int, path: Path, times: Any) -> c_int, -1,
         before { hold::before(Change::Modify, at, path) }, |r, e| changed(at, path, e);
     fn utimensat(at: c_int, path: Path, times: Any, flags: c_int) -> c_int, -1,
         before { hold::before(Change::Modify, at, path) }, |r, e| changed(at, path, e);
+
+    fn fchmod(file: c_int, mode: c_uint) -> c_int, -1, before { hold::before_descriptor(file) }, |r, e| ();
+    fn fchown(file: c_int, user: c_uint, group: c_uint) -> c_int, -1, before { hold::before_descriptor(file) }, |r, e| ();
+    fn futimens(file: c_int, times: Any) -> c_int, -1, before { hold::before_descriptor(file) }, |r, e| ();
+    fn futimes(file: c_int, times: Any) -> c_int, -1, before { hold::before_descriptor(file) }, |r, e| ();
+    fn fsetxattr(file: c_int, name: Path, value: Any, size: usize, flags: c_int) -> c_int, -1,
+        before { hold::before_descriptor(file) }, |r, e| set_attribute(e);
+    fn fremovexattr(file: c_int, name: Path) -> c_int, -1,
+        before { hold::before_descriptor(file) }, |r, e| set_attribute(e);
+    fn setxattr(path: Path, name: Path, value: Any, size: usize, flags: c_int) -> c_int, -1,
+        before { hold::before(Change::Modify, AT_FDCWD, path) }, |r, e| set_attribute(e);
+    fn lsetxattr(path: Path, name: Path, value: Any, size: usize, flags: c_int) -> c_int, -1,
+        before { hold::before(Change::Take, AT_FDCWD, path) }, |r, e| set_attribute(e);
+    fn removexattr(path: Path, name: Path) -> c_int, -1,
+        before { hold::before(Change::Modify, AT_FDCWD, path) }, |r, e| set_attribute(e);
+    fn lremovexattr(path: Path, name: Path) -> c_int, -1,
+        before { hold::before(Change::Take, AT_FDCWD, path) }, |r, e| set_attribute(e);
+}
+
+/// Logs that an attribute was set, or could not be. No record can repeat that.
+fn set_attribute(error: c_int) {
+    if error != ENOTSUP {
+        state::path(b'U', b"it set attributes of a file");
+    }
+}
+
+/// Ends the process if the new name is not the call's own, or the file is not: its number of names changes.
+///
+/// # Safety
+/// As for [`seen`].
+unsafe fn hold_link(from: (c_int, Path), to: (c_int, Path)) {
+    // SAFETY: passed on.
+    unsafe {
+        if hold::is_there(from.0, from.1) {
+            hold::before(Change::Take, from.0, from.1);
+        }
+        hold::before(Change::Make, to.0, to.1);
+    }
 }
 
 /// Ends the process if one of the names is not the call's own, and there is something to rename.
@@ -98,7 +136,7 @@ hook! {
 unsafe fn hold_rename(from: (c_int, Path), to: (c_int, Path)) {
     // SAFETY: passed on.
     unsafe {
-        hold::before(Change::Modify, from.0, from.1);
+        hold::before(Change::Take, from.0, from.1);
         if hold::is_there(from.0, from.1) {
             hold::before(Change::Write, to.0, to.1);
         }
@@ -180,7 +218,11 @@ unsafe fn linked(from: (c_int, Path), to: (c_int, Path), error: c_int) {
     // SAFETY: passed on.
     unsafe {
         match error {
-            0 => made(to.0, to.1, 0),
+            0 => {
+                // What is written to the new name is written to this file.
+                seen(from.0, from.1, b'W', 0, NO_FILE);
+                made(to.0, to.1, 0);
+            }
             _ => not_placed(from, to, error),
         }
     }

@@ -4,7 +4,7 @@ use core::cell::UnsafeCell;
 use core::ffi::{CStr, c_char, c_int, c_void};
 use core::sync::atomic::{AtomicBool, Ordering};
 
-use crate::sys::{self, Identity};
+use crate::sys::{self, Identity, Path};
 use crate::{streams, symbols};
 
 const BUFFER: usize = 64 * 1024;
@@ -12,6 +12,8 @@ const HEADER: usize = 7;
 /// Longest payload: a record stays within one page.
 pub(crate) const LONGEST: usize = 4080;
 const REMEMBERED: usize = 4096;
+/// The variable with the folder of the call's own files.
+const HOLD: &[u8] = b"WARPCC_WATCH_HOLD";
 
 struct State {
     mode: Mode,
@@ -28,6 +30,9 @@ struct State {
     /// The folder of the call's own files, without a slash at the end. It is empty where other files may be changed.
     own: [u8; LONGEST],
     own_length: usize,
+    /// This library's path in `LD_PRELOAD`, if there is a folder of the call's own files.
+    library: [u8; LONGEST],
+    library_length: usize,
 }
 
 #[derive(Clone, Copy, PartialEq)]
@@ -58,6 +63,8 @@ static SHARED: Shared = Shared {
         log: [0; 4096],
         own: [0; LONGEST],
         own_length: 0,
+        library: [0; LONGEST],
+        library_length: 0,
     }),
 };
 
@@ -126,7 +133,7 @@ impl State {
     /// Reads which files this program may change: `<program>:...:<folder>` means that it may change those below the folder
     /// only, unless it is one of the programs.
     fn hold(&mut self, executable: &[u8]) {
-        let Some(value) = sys::variable(b"WARPCC_WATCH_HOLD") else {
+        let Some(value) = sys::variable(HOLD) else {
             return;
         };
         let itself = executable.rsplit(|byte| *byte == b'/').next();
@@ -144,6 +151,18 @@ impl State {
             self.own[..rest.len()].copy_from_slice(rest);
             self.own_length = rest.len();
         }
+        // The user's libraries come first.
+        let libraries = sys::variable(b"LD_PRELOAD").map_or(&b""[..], CStr::to_bytes);
+        let library = libraries.rsplit(|byte| *byte == b':').next().unwrap_or_default();
+        if library.len() <= self.library.len() {
+            self.library[..library.len()].copy_from_slice(library);
+            self.library_length = library.len();
+        }
+    }
+
+    /// What follows the name of the folder of the call's own files.
+    fn rest<'p>(&self, path: &'p [u8]) -> Option<&'p [u8]> {
+        path.strip_prefix(&self.own[..self.own_length])
     }
 
     /// Adds a record whose payload is `head` and `body`.
@@ -237,16 +256,44 @@ pub(crate) fn holds() -> bool {
     holds
 }
 
-/// Whether a whole path is below the folder of the call's own files.
+/// Whether a real path is below the folder of the call's own files.
 pub(crate) fn is_own(path: &[u8]) -> bool {
     let mut is_own = false;
+    with(|state| is_own = state.rest(path).is_some_and(|rest| rest.first() == Some(&b'/')));
+    is_own
+}
+
+/// Whether a real path is that folder, or below it.
+pub(crate) fn is_own_folder(path: &[u8]) -> bool {
+    let mut is_own = false;
     with(|state| {
-        let rest = path.strip_prefix(&state.own[..state.own_length]);
-        is_own = rest.is_some_and(|rest| {
-            rest.first() == Some(&b'/') && !rest.windows(4).any(|part| part == b"/../")
-        });
+        let rest = state.rest(path);
+        is_own = rest.is_some_and(|rest| matches!(rest.first(), None | Some(b'/')));
     });
     is_own
+}
+
+/// Whether a program with these variables loads this library, and knows what it may change.
+///
+/// # Safety
+/// `environment` is a list of NUL-terminated strings that ends in null, or is null.
+pub(crate) unsafe fn is_handed_on(environment: *const Path) -> bool {
+    let mut found = [false; 3];
+    let mut entry = environment;
+    // SAFETY: as the caller promises.
+    while let Some(variable) = (!entry.is_null()).then(|| unsafe { text(*entry) }).flatten() {
+        if let Some(value) = variable.strip_prefix(b"LD_PRELOAD=") {
+            with(|state| {
+                let library = &state.library[..state.library_length];
+                found[0] |= value.windows(library.len().max(1)).any(|part| part == library);
+            });
+        }
+        found[1] |= variable.starts_with(b"WARPCC_WATCH_LOG=/");
+        found[2] |= variable.starts_with(HOLD) && variable.get(HOLD.len()) == Some(&b'=');
+        // SAFETY: this was not the end.
+        entry = unsafe { entry.add(1) };
+    }
+    found == [true; 3]
 }
 
 /// Logs that the program would change this file now, and ends it.

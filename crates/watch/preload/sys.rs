@@ -131,6 +131,12 @@ pub(crate) fn variable(name: &[u8]) -> Option<&'static CStr> {
     }
 }
 
+/// All variables, as the functions take them that start programs.
+pub(crate) fn variables() -> ConstAny {
+    // SAFETY: as above.
+    unsafe { environ.cast() }
+}
+
 /// Whether the C library has set the environment.
 pub(crate) fn has_environment() -> bool {
     // SAFETY: a pointer that the C library sets once at the start and programs may replace.
@@ -235,6 +241,11 @@ impl Identity {
         self.mode & 0o170_000 == 0o020_000
     }
 
+    /// Whether it is a symbolic link.
+    pub(crate) fn is_link(&self) -> bool {
+        self.mode & 0o170_000 == 0o120_000
+    }
+
     /// Whether it is a regular file.
     pub(crate) fn is_file(&self) -> bool {
         self.mode & 0o170_000 == 0o100_000
@@ -311,6 +322,47 @@ pub(crate) fn cwd(buffer: &mut [u8]) -> &[u8] {
     match usize::try_from(length) {
         Ok(length) if length > 1 && buffer[0] == b'/' => &buffer[..length - 1],
         _ => &[],
+    }
+}
+
+/// Opens what is at the end of a path, only to see where it is.
+pub(crate) fn open_place(directory: c_int, path: &CStr) -> Result<c_int, c_int> {
+    // SAFETY: a NUL-terminated path.
+    let file = unsafe {
+        syscall(numbers::OPENAT, c_long::from(directory), path.as_ptr(), c_long::from(O_PATH | O_CLOEXEC), 0 as c_long)
+    };
+    match c_int::try_from(file) {
+        Ok(file) if file >= 0 => Ok(file),
+        // SAFETY: errno is this thread's.
+        _ => Err(unsafe { *__errno_location() }),
+    }
+}
+
+pub(crate) fn close(file: c_int) {
+    // SAFETY: a number only.
+    unsafe { syscall(numbers::CLOSE, c_long::from(file)) };
+}
+
+/// The kernel's name of an open file, without links; an empty slice where it has none.
+pub(crate) fn name_of_open(file: c_int, buffer: &mut [u8]) -> &[u8] {
+    const LINK: &[u8] = b"/proc/self/fd/";
+    let mut link = [0_u8; LINK.len() + 12];
+    link[..LINK.len()].copy_from_slice(LINK);
+    let mut digits = [0_u8; 10];
+    let mut first = digits.len();
+    let mut rest = file.unsigned_abs();
+    loop {
+        first -= 1;
+        digits[first] = b'0' + (rest % 10) as u8;
+        rest /= 10;
+        if rest == 0 {
+            break;
+        }
+    }
+    link[LINK.len()..LINK.len() + digits.len() - first].copy_from_slice(&digits[first..]);
+    match CStr::from_bytes_until_nul(&link) {
+        Ok(link) => readlink(link, buffer),
+        Err(_) => &[],
     }
 }
 

@@ -160,7 +160,8 @@ pub fn environment(
 pub fn hold(own: &Path, exempt: &[&str]) -> (OsString, OsString) {
     let names: String = exempt.iter().map(|name| format!("{name}:")).collect();
     let mut value = OsString::from(names);
-    value.push(own);
+    // The library compares with the kernel's names, which have no links.
+    value.push(fs::canonicalize(own).as_deref().unwrap_or(own));
     (HOLD_VARIABLE.into(), value)
 }
 

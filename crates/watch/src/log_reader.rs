@@ -333,6 +333,8 @@ impl<'k> Reader<'k> {
             return;
         };
         if !image.ended {
+            let unfinished = &mut self.observed.unfinished;
+            unfinished.get_or_insert_with(|| image.program.clone());
             self.untracked(|| format!("{} did not finish its log", image.program.display()));
         } else if let Some(next) = image.becomes.filter(|_| !replaced) {
             self.untracked(|| format!("{} could not be watched", next.display()));

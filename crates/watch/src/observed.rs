@@ -31,6 +31,8 @@ pub struct Observed {
     pub written: BTreeMap<PathText, Identity>,
     /// A file that a program would have changed next. It ended itself instead: see [`hold`](crate::hold).
     pub held: Option<PathText>,
+    /// A program that was killed, or goes on in the background.
+    pub unfinished: Option<PathBuf>,
     /// For each name written or removed, the executable that did it first.
     pub writers: BTreeMap<PathText, PathBuf>,
     /// Names that a process wrote while its working directory was another one than the first process's.

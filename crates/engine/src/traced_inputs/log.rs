@@ -10,7 +10,6 @@ use warpcc_watch::{Identity, Observed, PathText};
 
 use super::TracedInputs;
 use crate::conditions;
-use crate::held;
 use crate::other_writes::{devices_written, is_harmless_device, is_plain, side_effect};
 use crate::precompiled;
 use crate::private_names;
@@ -29,7 +28,7 @@ impl TracedInputs {
                 .filter(|_| !guards::is_off("unseen-programs"))
                 .or_else(|| side_file.clone())
                 .or_else(|| side_effect(&observed, scene)),
-            hindered: held::reason(&observed).or_else(|| room::hindrance(&observed)),
+            hindered: room::hindrance(&observed),
             expanded_date: observed.asked_time,
             side_file,
             ..Self::default()

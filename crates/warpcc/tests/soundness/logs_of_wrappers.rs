@@ -82,6 +82,10 @@ fn no_change_comes_early() {
         "touch -d 2020-01-01 {work}/old; chmod 600 {work}/old",
         "echo $source $pass | tee -a {work}/old > /dev/null",
         "mkdir {work}/lock || exit 9; rmdir {work}/lock",
+        "ln -s {work}/old $TMPDIR/link-$$; echo $source $pass >> $TMPDIR/link-$$",
+        "ln {work}/old $TMPDIR/link-$$; echo $source $pass >> $TMPDIR/link-$$",
+        "unset LD_PRELOAD; /bin/sh -c \"echo $source $pass >> {work}/old\"",
+        "env -i /bin/sh -c \"echo $source $pass >> {work}/old\"",
     ]
     .iter()
     .enumerate()

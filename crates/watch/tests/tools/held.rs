@@ -30,6 +30,9 @@ fn project() -> Bench {
         .file("old", "old text\n")
         .file("own/old", "own text\n")
         .file("folder/x", "");
+    for (text, link) in [("../old", "own/out"), ("..", "own/up"), ("own", "inward")] {
+        std::os::unix::fs::symlink(text, bench.path(link)).expect("a link");
+    }
     bench
 }
 
@@ -57,6 +60,15 @@ fn the_first_change_of_another_file_ends_the_command() {
         ("touch -d 2020-01-01 old", "old"),
         ("truncate -s 1 old", "old"),
         ("(echo new > old) & wait", "old"),
+        ("echo new >> own/out", "own/out"),
+        ("echo new >> own/up/old", "own/up/old"),
+        ("chmod 700 own/out", "own/out"),
+        ("rm own/up/old", "own/up/old"),
+        ("ln old own/new", "old"),
+        ("exec 3< old; echo new > /dev/fd/3", "/dev/fd/3"),
+        // These programs would not know the rule.
+        ("env -i /bin/sh -c 'echo new > old'", "/bin/sh"),
+        ("unset LD_PRELOAD; /bin/sh -c 'echo new > old'", "/bin/sh"),
     ] {
         let bench = project();
         let before = tree(&bench);
@@ -81,6 +93,10 @@ fn own_files_messages_and_looks_are_free() {
     for command in [
         "echo new > own/new; echo more >> own/old; rm own/old; mkdir own/folder; mv own/new own/folder",
         "cd own; echo new > new; mkdir folder; touch -d 2020-01-01 old",
+        "echo new > inward/new; cd inward; mv new newer; rm newer; mkdir folder; rmdir folder",
+        "rm own/out; mv own/up own/down; echo new > own/../inward/.//new; echo new > own/none/new 2> /dev/null",
+        "exec 3> own/new; echo new > /dev/fd/3; chmod 600 own/new; cp -p own/new own/newer",
+        "exec 3>&2; echo text > /dev/fd/3; LD_PRELOAD=libc.so.6:$LD_PRELOAD /bin/true",
         "echo text > /dev/null; echo text > /dev/stderr; echo text >> /dev/fd/2",
         "cat < old > /dev/null; ls -l folder > /dev/null; [ -w old ]",
         // Nothing is there to change, or to make.
@@ -91,6 +107,78 @@ fn own_files_messages_and_looks_are_free() {
         assert_eq!(output.stdout, b"went on\n", "{command}: {output:?}");
         assert_eq!(seen.held, None, "{command}");
     }
+}
+
+/// Changes that no command of the shell makes. The first argument says which.
+const OTHER_CHANGES: &str = r#"
+#include <fcntl.h>
+#include <spawn.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/xattr.h>
+int main(int count, char **words) {
+    int old = open("old", O_RDONLY);
+    struct sockaddr_un name = {AF_UNIX, "new"};
+    posix_spawn_file_actions_t actions;
+    char *arguments[] = {"true", NULL}, *nothing[] = {NULL};
+    pid_t child;
+    posix_spawn_file_actions_init(&actions);
+    switch (atoi(words[1])) {
+    case 0: fchmod(old, 0700); break;
+    case 1: futimens(old, NULL); break;
+    case 2: utimensat(old, NULL, NULL, 0); break;
+    case 3: fsetxattr(old, "user.new", "x", 1, 0); break;
+    case 4: setxattr("old", "user.new", "x", 1, 0); break;
+    case 5: bind(socket(AF_UNIX, SOCK_STREAM, 0), (struct sockaddr *)&name, sizeof name); break;
+    case 6: posix_spawn_file_actions_addopen(&actions, 1, "old", O_WRONLY | O_TRUNC, 0); break;
+    case 7: posix_spawn(&child, "/bin/true", NULL, NULL, arguments, nothing); break;
+    // These change nothing of others.
+    case 8: fchmod(1, 0700); break;
+    case 9: fchmod(open("own/old", O_RDONLY), 0700); break;
+    case 10: strcpy(name.sun_path, "own/new"); bind(socket(AF_UNIX, SOCK_STREAM, 0), (struct sockaddr *)&name, sizeof name); break;
+    case 11: strcpy(name.sun_path + 1, "none"); name.sun_path[0] = 0; bind(socket(AF_UNIX, SOCK_STREAM, 0), (struct sockaddr *)&name, sizeof name); break;
+    }
+    return 0;
+}
+"#;
+
+#[test]
+fn other_changes_end_a_program_too() {
+    let files = ["old", "old", "old", "old", "old", "new", "old", "/bin/true"];
+    for number in 0..12 {
+        let bench = project();
+        bench.file("own/x.c", OTHER_CHANGES);
+        assert!(bench.plain("gcc own/x.c -o own/x").status.success());
+        let before = tree(&bench);
+        let (output, seen) = run(&bench, &format!("own/x {number}"));
+        let held = files
+            .get(number)
+            .map(|file| PathText::from(&*bench.path(file)));
+        assert_eq!(seen.held, held, "{number}: {output:?}");
+        if held.is_some() {
+            assert_eq!(tree(&bench), before, "{number} changed something");
+        }
+    }
+}
+
+/// It may change a file when nobody reads the log any more.
+#[test]
+fn a_program_that_goes_on_is_noticed() {
+    let bench = project();
+    assert!(bench.plain("mkfifo own/fifo").status.success());
+    let (_, seen) = run(
+        &bench,
+        "(read line < own/fifo) < /dev/null > /dev/null 2>&1 &",
+    );
+    std::fs::write(bench.path("own/fifo"), "go on\n").expect("it reads");
+    assert!(seen.unfinished.is_some());
+    // The other one may still write to its log.
+    let bench = project();
+    let (_, seen) = run(&bench, "(echo ended) & wait");
+    assert_eq!(seen.unfinished, None);
 }
 
 #[test]
