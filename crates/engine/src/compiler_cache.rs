@@ -87,3 +87,33 @@ pub fn chooses_another(environment: &[(OsString, OsString)]) -> bool {
         .filter_map(|file| fs::read_to_string(file).ok());
     texts.any(|text| chooses(&text))
 }
+
+/// The folders in which ccache has a compiler write, before it takes the result. Their files have random names, and are gone
+/// afterwards.
+pub fn temporary_folders(environment: &[(OsString, OsString)]) -> Vec<PathBuf> {
+    let below = |name: &str, rest: &str| {
+        let mut all = environment.iter().rev();
+        let value = all.find(|(n, _)| n == name).map(|(_, value)| value)?;
+        Some(Path::new(value).join(rest))
+    };
+    let folders = [
+        below("CCACHE_TEMPDIR", ""),
+        below("CCACHE_DIR", "tmp"),
+        below("XDG_RUNTIME_DIR", "ccache-tmp"),
+        below("XDG_CACHE_HOME", "ccache/tmp"),
+        below("HOME", ".cache/ccache/tmp"),
+        below("HOME", ".ccache/tmp"),
+        Some(
+            format!(
+                "/run/user/{}/ccache-tmp",
+                rustix::process::getuid().as_raw()
+            )
+            .into(),
+        ),
+    ];
+    let folders = folders.into_iter().flatten();
+    // Without a name, one of these would be a whole other folder.
+    folders
+        .filter(|folder| folder.is_absolute() && folder.components().count() > 2)
+        .collect()
+}

@@ -27,7 +27,11 @@ pub fn variable(run: &RunContext<'_>, step: &Step) -> Option<(OsString, OsString
     let applies = is_early
         && step.writes.iter().all(|&id| is_private(id))
         && !guards::is_off("writes-in-turn");
-    applies.then(|| warpcc_watch::hold(options.scratch, compiler_cache::CACHES))
+    applies.then(|| {
+        let mut own = compiler_cache::temporary_folders(options.environment);
+        own.push(options.scratch.to_owned());
+        warpcc_watch::hold(&own, compiler_cache::CACHES)
+    })
 }
 
 /// Whether a program of the step ended in this way, or may do so later: it goes on in the background, and nobody reads then

@@ -27,7 +27,7 @@ struct State {
     seen: [u64; REMEMBERED],
     buffer: [u8; BUFFER],
     log: [u8; 4096],
-    /// The folder of the call's own files, without a slash at the end. It is empty where other files may be changed.
+    /// The folders of the call's own files, in lines, without a slash at the end. It is empty where other files may be changed.
     own: [u8; LONGEST],
     own_length: usize,
     /// This library's path in `LD_PRELOAD`, if there is a folder of the call's own files.
@@ -130,8 +130,8 @@ impl State {
         self.flush();
     }
 
-    /// Reads which files this program may change: `<program>:...:<folder>` means that it may change those below the folder
-    /// only, unless it is one of the programs.
+    /// Reads which files this program may change: `<program>:...:<folders>` means that it may change those below the folders,
+    /// which are in lines, unless it is one of the programs.
     fn hold(&mut self, executable: &[u8]) {
         let Some(value) = sys::variable(HOLD) else {
             return;
@@ -160,9 +160,11 @@ impl State {
         }
     }
 
-    /// What follows the name of the folder of the call's own files.
+    /// What follows the name of a folder of the call's own files; empty for the folder itself.
     fn rest<'p>(&self, path: &'p [u8]) -> Option<&'p [u8]> {
-        path.strip_prefix(&self.own[..self.own_length])
+        let folders = self.own[..self.own_length].split(|byte| *byte == b'\n');
+        let mut rests = folders.filter_map(|folder| path.strip_prefix(folder));
+        rests.find(|rest| matches!(rest.first(), None | Some(b'/')))
     }
 
     /// Adds a record whose payload is `head` and `body`.
@@ -268,7 +270,7 @@ pub(crate) fn is_own_folder(path: &[u8]) -> bool {
     let mut is_own = false;
     with(|state| {
         let rest = state.rest(path);
-        is_own = rest.is_some_and(|rest| matches!(rest.first(), None | Some(b'/')));
+        is_own = rest.is_some();
     });
     is_own
 }

@@ -154,15 +154,39 @@ pub fn environment(
     ])
 }
 
-/// The variable that makes a process end itself, with its process group, before it changes a file that is not below `own`;
-/// [`Observed::held`](crate::Observed::held) has the file. It does not apply to the executables whose names are `exempt`. The
-/// process must have a group of its own.
-pub fn hold(own: &Path, exempt: &[&str]) -> (OsString, OsString) {
+/// The variable that makes a process end itself, with its process group, before it changes a file that is not below one of the
+/// folders `own`; [`Observed::held`](crate::Observed::held) has the file. It does not apply to the executables whose names are
+/// `exempt`. The process must have a group of its own.
+pub fn hold(own: &[PathBuf], exempt: &[&str]) -> (OsString, OsString) {
     let names: String = exempt.iter().map(|name| format!("{name}:")).collect();
+    // The library compares with the kernel's names, which have no links. A folder whose name has a line break is left out.
+    let own = own.iter().map(|folder| without_links(folder));
+    let own = own
+        .filter(|folder| folder.is_absolute() && !folder.as_os_str().as_bytes().contains(&b'\n'));
+    let own: Vec<_> = own.map(PathBuf::into_os_string).collect();
     let mut value = OsString::from(names);
-    // The library compares with the kernel's names, which have no links.
-    value.push(fs::canonicalize(own).as_deref().unwrap_or(own));
+    // Without a folder nothing may be changed.
+    value.push(match own.is_empty() {
+        true => OsString::from("//"),
+        false => own.join(OsStr::new("\n")),
+    });
     (HOLD_VARIABLE.into(), value)
+}
+
+/// The kernel's name of a folder, which may not exist yet.
+fn without_links(folder: &Path) -> PathBuf {
+    let real = |existing: &Path| fs::canonicalize(existing).ok();
+    let mut places = folder
+        .ancestors()
+        .filter_map(|place| Some((place, real(place)?)));
+    let Some((place, real)) = places.next() else {
+        return folder.to_owned();
+    };
+    match folder.strip_prefix(place) {
+        Ok(rest) if rest.as_os_str().is_empty() => real,
+        Ok(rest) => real.join(rest),
+        Err(_) => folder.to_owned(),
+    }
 }
 
 #[cfg(test)]
