@@ -44,9 +44,9 @@ hook! {
     fn linkat(from_at: c_int, from: Path, at: c_int, to: Path, flags: c_int) -> c_int, -1,
         before { hold_link((from_at, from), (at, to)) }, |r, e| linked((from_at, from), (at, to), e);
     fn symlink(from: Path, to: Path) -> c_int, -1,
-        before { hold::before(Change::Make, AT_FDCWD, to) }, |r, e| made(AT_FDCWD, to, e);
+        before { hold::before(Change::Make, AT_FDCWD, to) }, |r, e| pointed(AT_FDCWD, to, e);
     fn symlinkat(from: Path, at: c_int, to: Path) -> c_int, -1,
-        before { hold::before(Change::Make, at, to) }, |r, e| made(at, to, e);
+        before { hold::before(Change::Make, at, to) }, |r, e| pointed(at, to, e);
 
     fn rename(from: Path, to: Path) -> c_int, -1,
         before { hold_rename((AT_FDCWD, from), (AT_FDCWD, to)) }, |r, e| renamed((AT_FDCWD, from), (AT_FDCWD, to), e);
@@ -156,6 +156,18 @@ unsafe fn made(directory: c_int, path: Path, error: c_int) {
             _ => seen(directory, path, b'S', error, NO_FILE),
         }
     }
+}
+
+/// Logs that a link was made, or could not be. What is written to the link's name is written to another file.
+///
+/// # Safety
+/// As for [`seen`].
+unsafe fn pointed(directory: c_int, path: Path, error: c_int) {
+    if error == 0 {
+        state::path(b'U', b"it made a symbolic link");
+    }
+    // SAFETY: passed on.
+    unsafe { made(directory, path, error) };
 }
 
 /// Logs that a name could not be made because its folder is missing.
