@@ -93,12 +93,15 @@ impl DryRun<'_> {
     }
 
     /// Puts the watch library where the tools can load it. Usually this is a folder of the cache, once for all builds. It is
-    /// the scratch folder where the cache's folder cannot be written or its path cannot be in `LD_PRELOAD`.
+    /// the scratch folder where the cache's folder may not or cannot be written, or its path cannot be in `LD_PRELOAD`. Where
+    /// nothing is stored it is needed, too: it ends commands that would change other files before their turn.
     fn install_watch(&self) -> Option<PathBuf> {
-        let store = self.options.store;
-        let store: &DiskStore =
-            store.filter(|_| self.options.writes_cache && warpcc_watch::available())?;
-        let in_cache = crate::watch_folder::in_cache(store.root());
+        if !warpcc_watch::available() {
+            return None;
+        }
+        let store: Option<&DiskStore> = self.options.store;
+        let written = store.filter(|_| self.options.writes_cache);
+        let in_cache = written.and_then(|store| crate::watch_folder::in_cache(store.root()));
         let in_scratch = self.scratch.path().join(crate::scratch::WATCH);
         [in_cache, Some(in_scratch)]
             .into_iter()

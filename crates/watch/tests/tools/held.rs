@@ -97,7 +97,7 @@ fn own_files_messages_and_looks_are_free() {
         "echo new > inward/new; cd inward; mv new newer; rm newer; mkdir folder; rmdir folder",
         "rm own/out; mv own/up own/down; echo new > own/../inward/.//new; echo new > own/none/new 2> /dev/null",
         "exec 3> own/new; echo new > /dev/fd/3; chmod 600 own/new; cp -p own/new own/newer",
-        "mkdir second/folder; echo new > second/new; mv own/old second; rmdir second/folder",
+        "mkdir second/folder; echo new > second/new; mv own/old second/old; rmdir second/folder",
         "exec 3>&2; echo text > /dev/fd/3; LD_PRELOAD=libc.so.6:$LD_PRELOAD /bin/true",
         "echo text > /dev/null; echo text > /dev/stderr; echo text >> /dev/fd/2",
         "cat < old > /dev/null; ls -l folder > /dev/null; [ -w old ]",
