@@ -10,7 +10,8 @@ const FIRST: [&str; 12] = [
     "echo called >> {root}/w/data/log",
     "echo stamp > data/stamp",
     "rm -f data/d1",
-    "echo made > data/d2",
+    // Two calls at once: another tool must not read it when it is empty.
+    "echo made > made.$$ && mv made.$$ data/d2",
     "echo said aloud >&2",
     "cat data/d1 >&2",
     "umask 077",
