@@ -124,8 +124,8 @@ fn a_profile_is_looked_for_beside_the_object() {
 }
 
 #[test]
-fn side_files_are_there_without_a_watch() {
-    let mut space = space("beside-unwatched", "-fstack-usage");
+fn side_files_are_there_where_nothing_is_stored() {
+    let mut space = space("beside-readonly", "-fstack-usage");
     space.set_env("WARPCC_READONLY", "1");
     let line = &format!("{ONE} -Xcompiler @options");
     let wanted = left_by(&space, &Program::Nvcc, line);
