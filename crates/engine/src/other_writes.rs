@@ -18,6 +18,11 @@ pub fn side_effect(observed: &Observed, scene: &Scene<'_>) -> Option<String> {
     if guards::is_off("side-outputs") {
         return None;
     }
+    // What is written to the name of a link is written to another file.
+    let mut makers = observed.links_made.iter();
+    if let Some((link, _)) = makers.find(|(_, program)| !is_compiler_cache(program)) {
+        return Some(format!("{} is made as a symbolic link", link.display()));
+    }
     let there = |path: &Path| fs::symlink_metadata(scene.directory.join(path)).is_ok();
     // ccache, which nvcc's dry run asks for the compiler's properties, keeps files of its own.
     let is_caches = |path: &Path| {

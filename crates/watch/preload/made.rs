@@ -163,11 +163,13 @@ unsafe fn made(directory: c_int, path: Path, error: c_int) {
 /// # Safety
 /// As for [`seen`].
 unsafe fn pointed(directory: c_int, path: Path, error: c_int) {
-    if error == 0 {
-        state::path(b'U', b"it made a symbolic link");
-    }
     // SAFETY: passed on.
-    unsafe { made(directory, path, error) };
+    unsafe {
+        if error == 0 {
+            seen(directory, path, b'p', 0, NO_FILE);
+        }
+        made(directory, path, error);
+    }
 }
 
 /// Logs that a name could not be made because its folder is missing.

@@ -19,6 +19,7 @@
 //! | `M` | path | looked for and not there |
 //! | `O` | path | and not even a link is there |
 //! | `h` | path | the process ended itself, because it would have changed this file, which is not the call's own |
+//! | `p` | path | a symbolic link was made |
 //! | `K` | path | removed, or renamed to something else |
 //! | `Y` `Z` | length: u16 LE, path, target | a link was read; a path was resolved |
 //! | `V` | name | an environment variable was asked for |

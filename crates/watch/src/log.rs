@@ -110,6 +110,7 @@ pub(crate) enum Kind {
     Missing,
     Removed,
     Nothing,
+    Pointed,
 }
 
 /// How a path led to another.
@@ -163,6 +164,7 @@ fn event(kind: u8, payload: &[u8]) -> Option<Event<'_>> {
         b'M' => Event::Path(Kind::Missing, path(payload)?),
         b'K' => Event::Path(Kind::Removed, path(payload)?),
         b'O' => Event::Path(Kind::Nothing, path(payload)?),
+        b'p' => Event::Path(Kind::Pointed, path(payload)?),
         b'Y' => leads(Way::Link, payload)?,
         b'Z' => leads(Way::Resolved, payload)?,
         b'V' => Event::Variable(OsStr::from_bytes(payload)),

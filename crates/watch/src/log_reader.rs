@@ -266,6 +266,10 @@ impl<'k> Reader<'k> {
             Kind::Listed => &mut self.observed.listed,
             Kind::Missing => &mut self.observed.missing,
             Kind::Nothing => &mut self.observed.nothing,
+            Kind::Pointed => {
+                self.observed.links_made.insert(path, program.clone());
+                return;
+            }
             Kind::Removed => {
                 let writers = self.observed.writers.entry(path.clone());
                 writers.or_insert_with(|| program.clone());

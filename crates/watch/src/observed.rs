@@ -39,6 +39,8 @@ pub struct Observed {
     pub written_elsewhere: BTreeSet<PathText>,
     /// Names removed, or renamed to others.
     pub removed: BTreeSet<PathText>,
+    /// Symbolic links that were made, with the executable that made each.
+    pub links_made: BTreeMap<PathText, PathBuf>,
     /// Directories opened for listing.
     pub listed: BTreeSet<PathText>,
     /// Paths that were looked at and existed, without being opened.

@@ -121,7 +121,7 @@ const TABLE: &[(&str, &str)] = &[
     ),
     (
         crate::build::CHANGES_OTHER_FILES,
-        "leave --threads out: warpcc then runs the commands in nvcc's order, and caches those that change nothing else",
+        "leave --threads out: warpcc then caches the commands that change nothing else",
     ),
     (
         crate::build::USES_SIDE_FILES,
