@@ -4,7 +4,7 @@ use core::ffi::{CStr, c_char, c_int};
 
 use crate::files::{below, itself, seen};
 use crate::state::{self, LONGEST, text};
-use crate::sys::{self, AT_FDCWD, Any, Path};
+use crate::sys::{self, AT_FDCWD, Any, EINVAL, Path};
 use crate::{Real, hook};
 
 const NONE: Any = core::ptr::null_mut();
@@ -21,17 +21,18 @@ hook! {
     fn canonicalize_file_name(path: Path) -> Any, NONE, |r, e| resolved(path, r, e);
 }
 
-/// Logs where a link leads.
+/// Logs where a link leads; nowhere if the name is no link.
 ///
 /// # Safety
 /// As for [`seen`]; `to` has `length` bytes if there is no error.
 unsafe fn link_read(directory: c_int, path: Path, to: Any, length: isize, error: c_int) {
     // SAFETY: as the caller promises.
     unsafe {
-        let (Ok(length), 0) = (usize::try_from(length), error) else {
-            return itself(directory, path, error);
+        let target = match (usize::try_from(length), error) {
+            (Ok(length), 0) => core::slice::from_raw_parts(to.cast::<u8>(), length),
+            (_, EINVAL) => &[],
+            _ => return itself(directory, path, error),
         };
-        let target = core::slice::from_raw_parts(to.cast::<u8>(), length);
         let mut full = [0_u8; LONGEST];
         match text(path) {
             None | Some([]) => {}

@@ -11,7 +11,7 @@ const FIRST: [&str; 12] = [
     "echo stamp > data/stamp",
     "rm -f data/d1",
     // Two calls at once: another tool must not read it when it is empty.
-    "echo made > made.$$; mv -f made.$$ data/d2 2>/dev/null || rm -f made.$$",
+    "echo made > made.$$; mv -fT made.$$ data/d2 2>/dev/null || rm -f made.$$",
     "echo said aloud >&2",
     "cat data/d1 >&2",
     "umask 077",

@@ -20,7 +20,7 @@ pub enum Fact {
     Special = 2,
     /// The path is a regular file.
     File = 3,
-    /// The path is a link with this text.
+    /// The path is a link with this text. Without a text it is there and no link.
     Link = 4,
     /// This is the path with all links resolved.
     Resolved = 5,
@@ -122,7 +122,10 @@ impl Fact {
                 let is = Fact::of_kind(base, path)? == self;
                 is.then(Vec::new).ok_or(Errno::NOENT)
             }
-            Fact::Link => Ok(base.read_link(path)?.into_bytes()),
+            Fact::Link => match base.read_link(path) {
+                Err(Errno::INVAL) => Ok(Vec::new()),
+                target => Ok(target?.into_bytes()),
+            },
             Fact::Resolved => resolve(base, path, links),
             Fact::Names => names_in(base, path),
             Fact::SizeAndTime => {
