@@ -286,9 +286,9 @@ fn a_vanished_folder_has_no_names() {
 fn a_folder_is_no_file_but_may_become_one() {
     let space = Space::new();
     space.write("inc/cuda/x.h", "");
-    let manifest = space
-        .see(&[], &["inc/cuda"])
-        .expect("a folder is passed over");
+    let mut builder = InputManifestBuilder::new(SystemTime::now()).relative_to(space.base());
+    builder.no_file(Path::new("inc/cuda"));
+    let manifest = builder.finish().expect("a folder is passed over");
     assert_eq!(space.check(&manifest), ManifestVerdict::Holds);
     fs::remove_dir_all(space.path("inc/cuda")).expect("remove");
     assert!(matches!(
@@ -297,6 +297,17 @@ fn a_folder_is_no_file_but_may_become_one() {
     ));
     space.write("inc/cuda", "");
     assert_eq!(space.check(&manifest), appeared("inc/cuda"));
+}
+
+#[test]
+fn a_folder_is_not_nothing() {
+    let space = Space::new();
+    space.write("made/x", "");
+    let error = space.see(&[], &["made"]).expect_err("it is there now");
+    assert!(matches!(error, Unsettled::Appeared { .. }), "{error}");
+    let manifest = space.see(&[], &["later"]).expect("settled");
+    space.write("later/x", "");
+    assert_eq!(space.check(&manifest), appeared("later"));
 }
 
 #[test]

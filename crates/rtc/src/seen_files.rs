@@ -55,7 +55,7 @@ impl SeenFiles {
                 builder.read(path);
             }
             for path in &seen.included.absent {
-                builder.absent(path);
+                builder.no_file(path);
             }
             seen.manifest = builder.finish().ok();
             if seen.manifest.is_some() {

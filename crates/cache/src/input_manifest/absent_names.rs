@@ -16,9 +16,10 @@ use super::signature::{self, Base, Signature, means_absent};
 use super::trust::Trust;
 use super::{DirectoryEntry, InputManifest, NameEntry, NameSeen};
 
-/// Adds the names, each below the nearest directory that exists.
+/// Adds the names, each below the nearest directory that exists. Those in `no_files` may be folders.
 pub(super) fn add(
     absent: &HashSet<OsString>,
+    no_files: &HashSet<OsString>,
     base: &Base,
     manifest: &mut InputManifest,
 ) -> Result<(), Unsettled> {
@@ -30,6 +31,11 @@ pub(super) fn add(
     for path in sorted(absent) {
         let directory = nearest.directory_of(path);
         let (seen, surely) = look_for(base, path)?;
+        if seen == NameSeen::Folder && !no_files.contains(path.as_os_str()) {
+            return Err(Unsettled::Appeared {
+                path: path.to_path_buf(),
+            });
+        }
         nearest.found[directory].sure &= surely;
         let name = match path.strip_prefix(&nearest.found[directory].path) {
             Ok(name) if !name.as_os_str().is_empty() => name,

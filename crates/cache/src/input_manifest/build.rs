@@ -28,6 +28,8 @@ pub struct InputManifestBuilder {
     /// than hashing the files.
     read: HashMap<OsString, ExpectedFile>,
     absent: HashSet<OsString>,
+    /// Of these, the names that may be those of folders.
+    no_files: HashSet<OsString>,
     /// Each fact with its text, if the run got one.
     facts: BTreeMap<(PathBuf, Option<Fact>), Option<Vec<u8>>>,
 }
@@ -109,6 +111,7 @@ impl InputManifestBuilder {
             base: PathBuf::new(),
             read: HashMap::new(),
             absent: HashSet::new(),
+            no_files: HashSet::new(),
             facts: BTreeMap::new(),
         }
     }
@@ -135,7 +138,7 @@ impl InputManifestBuilder {
         }
     }
 
-    /// Adds a path that was looked for and was no file.
+    /// Adds a path at which there was nothing.
     pub fn absent(&mut self, path: &Path) {
         // A path with a NUL inside can never exist.
         if guards::is_off("missing-names") {
@@ -144,6 +147,14 @@ impl InputManifestBuilder {
         let possible = !path.as_os_str().is_empty() && !path.as_os_str().as_bytes().contains(&0);
         if possible && !self.absent.contains(path.as_os_str()) {
             self.absent.insert(path.as_os_str().to_owned());
+        }
+    }
+
+    /// Adds a path at which no file was found, for a look that passes folders by: a folder may be there.
+    pub fn no_file(&mut self, path: &Path) {
+        if !self.absent.contains(path.as_os_str()) {
+            self.absent(path);
+            self.no_files.insert(path.as_os_str().to_owned());
         }
     }
 
@@ -196,7 +207,7 @@ impl InputManifestBuilder {
         let base = Base::open(&self.base);
         let mut manifest = InputManifest::default();
         let plain = self.add_files(&base, &mut manifest, inspect, contents)?;
-        absent_names::add(&self.absent, &base, &mut manifest)?;
+        absent_names::add(&self.absent, &self.no_files, &base, &mut manifest)?;
         self.add_facts(&base, &plain, &mut manifest)?;
         if manifest.text.len() >= LONGEST_TEXT {
             return Err(Unsettled::TooMuch);
