@@ -30,7 +30,7 @@ pub(super) enum Maker {
     Others,
 }
 
-/// Programs that may stand in for each other.
+/// Programs that have the same marks, such as `gcc` and `g++`.
 pub(super) struct Family {
     /// One word, for a kind of notes.
     title: &'static str,
