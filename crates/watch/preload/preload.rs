@@ -65,6 +65,7 @@ mod asked;
 mod exec;
 mod files;
 mod hold;
+mod log_file;
 mod made;
 mod names;
 mod sockets;

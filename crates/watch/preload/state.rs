@@ -5,7 +5,7 @@ use core::ffi::{CStr, c_char, c_int, c_void};
 use core::sync::atomic::{AtomicBool, Ordering};
 
 use crate::sys::{self, Identity, Path};
-use crate::{streams, symbols};
+use crate::{log_file, streams, symbols};
 
 const BUFFER: usize = 64 * 1024;
 const HEADER: usize = 7;
@@ -197,7 +197,7 @@ impl State {
     /// Writes the buffer to the log. If that fails the records are lost, and `E` counts more than the log has.
     fn flush(&mut self) {
         if self.used > 0 {
-            sys::append(self.log.as_ptr(), &self.buffer[..self.used]);
+            log_file::append(self.log.as_ptr(), &self.buffer[..self.used]);
             self.used = 0;
         }
     }

@@ -45,9 +45,11 @@ pub(crate) struct ProgramHeader {
 pub(crate) const PT_LOAD: u32 = 1;
 
 #[cfg(target_arch = "x86_64")]
-mod numbers {
+pub(crate) mod numbers {
     pub(crate) const OPENAT: i64 = 257;
     pub(crate) const WRITE: i64 = 1;
+    pub(crate) const RT_SIGPROCMASK: i64 = 14;
+    pub(crate) const RT_SIGTIMEDWAIT: i64 = 128;
     pub(crate) const CLOSE: i64 = 3;
     pub(crate) const GETCWD: i64 = 79;
     pub(crate) const READLINKAT: i64 = 267;
@@ -61,9 +63,11 @@ mod numbers {
 }
 
 #[cfg(target_arch = "aarch64")]
-mod numbers {
+pub(crate) mod numbers {
     pub(crate) const OPENAT: i64 = 56;
     pub(crate) const WRITE: i64 = 64;
+    pub(crate) const RT_SIGPROCMASK: i64 = 135;
+    pub(crate) const RT_SIGTIMEDWAIT: i64 = 137;
     pub(crate) const CLOSE: i64 = 57;
     pub(crate) const GETCWD: i64 = 17;
     pub(crate) const READLINKAT: i64 = 78;
@@ -83,8 +87,8 @@ pub(crate) const O_WRONLY: c_int = 1;
 pub(crate) const O_RDWR: c_int = 2;
 pub(crate) const O_CREAT: c_int = 0o100;
 pub(crate) const O_TRUNC: c_int = 0o1000;
-const O_APPEND: c_int = 0o2000;
-const O_CLOEXEC: c_int = 0o2_000_000;
+pub(crate) const O_APPEND: c_int = 0o2000;
+pub(crate) const O_CLOEXEC: c_int = 0o2_000_000;
 pub(crate) const O_DIRECTORY: c_int = numbers::O_DIRECTORY;
 pub(crate) const O_PATH: c_int = 0o10_000_000;
 /// `O_TMPFILE` without the `O_DIRECTORY` it includes.
@@ -104,6 +108,7 @@ pub(crate) const ENOTDIR: c_int = 20;
 pub(crate) const EISDIR: c_int = 21;
 pub(crate) const EINVAL: c_int = 22;
 pub(crate) const ETXTBSY: c_int = 26;
+pub(crate) const EFBIG: c_int = 27;
 pub(crate) const ENOSPC: c_int = 28;
 pub(crate) const EROFS: c_int = 30;
 pub(crate) const ERANGE: c_int = 34;
@@ -394,25 +399,5 @@ pub(crate) fn executable(path: &CStr) -> c_int {
         } else {
             *__errno_location()
         }
-    }
-}
-
-/// Appends to the file in one write; returns false if not all bytes were written.
-pub(crate) fn append(path: *const u8, bytes: &[u8]) -> bool {
-    // SAFETY: `path` is NUL-terminated (state copies it so), `bytes` is a slice.
-    unsafe {
-        let flags = O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC;
-        let file = syscall(numbers::OPENAT, AT_FDCWD, path, flags, 0o666 as c_int);
-        if file < 0 {
-            return false;
-        }
-        let written = loop {
-            let written = syscall(numbers::WRITE, file, bytes.as_ptr(), bytes.len());
-            if written >= 0 || *__errno_location() != EINTR {
-                break written;
-            }
-        };
-        syscall(numbers::CLOSE, file);
-        usize::try_from(written) == Ok(bytes.len())
     }
 }

@@ -169,6 +169,21 @@ fn a_log_that_cannot_be_written_harms_nobody() {
     assert!(bench.path("a.o").exists());
 }
 
+/// The kernel ends a process that writes beyond its limit. Ours is not the process's own write.
+#[test]
+fn a_log_beyond_the_limit_of_a_file_ends_nobody() {
+    let bench = Bench::new();
+    bench.file("folder/x", "");
+    let names: String = (0..64).map(|n| format!(" missing/{n}")).collect();
+    let command = format!("ulimit -f 1; ls{names}; ln -sf x folder/link; ln -sf y folder/link");
+    let output = bench.watched("/bin/bash -c").arg(command).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let left = std::fs::read_dir(bench.path("folder")).unwrap();
+    assert_eq!(left.count(), 2, "a link that ln made and did not rename");
+    let lost = bench.log_of("/bin/bash").untracked;
+    assert!(lost.is_some(), "a log without its end is not trusted");
+}
+
 /// With a toolkit at hand: `WARPCC_TEST_NVCC=/usr/local/cuda/bin/nvcc cargo test -p warpcc-watch`.
 #[test]
 fn the_tools_of_nvcc_are_seen() {
