@@ -24,6 +24,7 @@ mod shrink;
 mod sources;
 pub mod space;
 mod surroundings;
+mod threaded;
 mod tree;
 mod workers;
 mod wrappers;

@@ -7,6 +7,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use super::by_chance;
 use super::files_open;
 use super::meeting;
 use super::space::Space;
@@ -171,4 +172,40 @@ fn finish(space: &Space, mut child: Child, name: &str) -> io::Result<CallOutcome
         stdout: fs::read(space.root.join(format!("{name}.out")))?,
         stderr: fs::read(space.root.join(format!("{name}.err")))?,
     })
+}
+
+/// How two endings differ. In a race the lines may come in any order.
+pub(super) fn differences(
+    space: &Space,
+    want: &CallOutcome,
+    got: &CallOutcome,
+    is_race: bool,
+) -> Vec<String> {
+    let mut found = Vec::new();
+    if want.code != got.code {
+        found.push(format!("exit code {} with nvcc, {}", want.code, got.code));
+    }
+    for (name, want, got) in [
+        ("stdout", &want.stdout, &got.stdout),
+        ("stderr", &want.stderr, &got.stderr),
+    ] {
+        let plain = |bytes: &[u8]| by_chance::without_names(&space.root, bytes);
+        let (want, got) = (plain(want), plain(got));
+        let is_same = want == got || is_race && in_order(&want) == in_order(&got);
+        if !is_same {
+            found.push(format!(
+                "{name}: nvcc `{}`, warpcc `{}`",
+                want.trim(),
+                got.trim()
+            ));
+        }
+    }
+    found
+}
+
+/// The lines, sorted, so that a race does not change their order.
+fn in_order(text: &str) -> Vec<&str> {
+    let mut lines: Vec<&str> = text.lines().collect();
+    lines.sort_unstable();
+    lines
 }

@@ -1,16 +1,15 @@
 //! Judges a history: each call runs with a fresh nvcc that keeps its files, then, with the folders put back, with warpcc.
 //! Every difference is wrong.
 
-use std::collections::BTreeSet;
 use std::fs;
 use std::io;
 use std::path::Path;
 
 use super::by_chance;
-use super::calls::{CallOutcome, clear, run_nvcc, run_warpcc, run_without_cache};
-use super::files_open;
+use super::calls::{CallOutcome, clear, differences, run_nvcc, run_warpcc, run_without_cache};
 use super::history::{History, Step};
 use super::space::Space;
+use super::threaded;
 use super::tree::{BYTES_DIFFER, Tree};
 
 /// The result of a history.
@@ -118,7 +117,7 @@ fn call(space: &Space, lines: &[Vec<String>], verdict: &mut Verdict) -> io::Resu
     let relocates = relocates(space);
     let (wanted, nvcc_was_wanted) = run_wanted(space, lines)?;
     let want = Tree::take(&watched);
-    put_back(&before, &want);
+    before.put_back(&want);
     let mut found = Vec::new();
     let mut nvcc_ran = Vec::new();
     let mut runs_twice = false;
@@ -128,7 +127,7 @@ fn call(space: &Space, lines: &[Vec<String>], verdict: &mut Verdict) -> io::Resu
         if space.is_tight() {
             verdict.limit_warnings += take_limit_warnings(&mut got);
         }
-        let is_race = is_threaded(&lines[at]);
+        let is_race = threaded::is_threaded(&lines[at]);
         let differences = differences(space, want, &got, is_race);
         if !differences.is_empty() {
             others.push((at, got, differences));
@@ -139,12 +138,7 @@ fn call(space: &Space, lines: &[Vec<String>], verdict: &mut Verdict) -> io::Resu
     }
     let now = Tree::take(&watched);
     for (at, got, differences) in others {
-        let line = &lines[at];
-        let is_chance = got.code != 0
-            && got.code == wanted[at].code
-            && is_threaded(line)
-            && (says_the_same_lines(space, &wanted[at], &got)
-                || is_said_at_times(space, line, &got, (&before, &now))?);
+        let is_chance = threaded::may_say(space, &lines[at], (&wanted[at], &got), (&before, &now))?;
         found.extend(differences.into_iter().filter(|_| !is_chance));
     }
     if space.is_tight() && wanted.iter().any(|want| want.code != 0) {
@@ -163,7 +157,10 @@ fn call(space: &Space, lines: &[Vec<String>], verdict: &mut Verdict) -> io::Resu
         true if !nvcc_ran.contains(&false) => files_of_nvcc(space, lines, &before, &got)?,
         true => return Ok(found),
     };
-    found.extend(want.differences(&got, &space.root));
+    let trees = (&before, &want, &got);
+    found.extend(threaded::differences_of_files(
+        space, lines, &wanted, trees,
+    )?);
     let in_any_number = bypassed || nvcc_was_wanted.contains(&true) || runs_twice;
     found.retain(|line| !is_of_a_wrappers_log(space, line, (&want, &got), in_any_number));
     if !space.is_fake() {
@@ -178,7 +175,7 @@ fn call(space: &Space, lines: &[Vec<String>], verdict: &mut Verdict) -> io::Resu
         let debug = flags.as_deref() == Some("-g")
             || lines.iter().flatten().any(|w| w == "-g" || w == "-G");
         let differs = bypassed || debug || {
-            put_back(&before, &got);
+            before.put_back(&got);
             run_nvcc(space, lines)?;
             let again = want.differences(&Tree::take(&watched), &space.root);
             again.iter().any(|line| line.contains(BYTES_DIFFER))
@@ -214,44 +211,10 @@ fn files_of_nvcc(
     before: &Tree,
     got: &Tree,
 ) -> io::Result<Tree> {
-    put_back(before, got);
+    before.put_back(got);
     run_nvcc(space, lines)?;
     clear(&space.root.join("tmp"));
     Ok(Tree::take(&space.watched()))
-}
-
-/// Whether two failing builds print the same lines, in any number: with `-t`, nvcc reports a missing program once for each
-/// command that it started before it knew of the first failure.
-fn says_the_same_lines(space: &Space, want: &CallOutcome, got: &CallOutcome) -> bool {
-    let lines = |said: &[u8]| -> BTreeSet<String> {
-        let plain = by_chance::without_names(&space.root, said);
-        plain.lines().map(str::to_owned).collect()
-    };
-    lines(&want.stdout) == lines(&got.stdout) && lines(&want.stderr) == lines(&got.stderr)
-}
-
-/// Whether nvcc, run several times from the tree before, ends like that at least once: its messages for a failing build
-/// under `-t` are a race. The tree is put back to its current state.
-fn is_said_at_times(
-    space: &Space,
-    line: &[String],
-    got: &CallOutcome,
-    (before, now): (&Tree, &Tree),
-) -> io::Result<bool> {
-    const TIMES: usize = 40;
-    let mut is_said = false;
-    for _ in 0..TIMES {
-        put_back(before, &Tree::take(&space.watched()));
-        let again = run_nvcc(space, &[line.to_vec()])?;
-        is_said = again
-            .iter()
-            .all(|again| differences(space, again, got, true).is_empty());
-        if is_said {
-            break;
-        }
-    }
-    put_back(now, &Tree::take(&space.watched()));
-    Ok(is_said)
 }
 
 /// Removes warpcc's warnings of a limit that nvcc does not reach from standard error: a result could not be stored.
@@ -266,54 +229,10 @@ fn take_limit_warnings(got: &mut CallOutcome) -> u64 {
     taken
 }
 
-fn put_back(before: &Tree, now: &Tree) {
-    // Scripts are among the files.
-    let _quiet = files_open::no_process_starting();
-    before.put_back(now);
-}
-
 /// Whether the expected results are warpcc's own without a cache, in place of nvcc's: in clones, and where the folder of
 /// intermediate files shows.
 fn relocates(space: &Space) -> bool {
     space.fresh || space.environment().contains_key("WARPCC_BASE_DIR")
-}
-
-/// Whether commands of a call run at once, so that the order of their messages is a race.
-fn is_threaded(line: &[String]) -> bool {
-    let mut words = line.iter();
-    words.any(|word| {
-        word.starts_with("-t") && !word.starts_with("-time") || word.starts_with("--threads")
-    })
-}
-
-/// The lines, sorted, so that a race does not change their order.
-fn in_order(text: &str) -> Vec<&str> {
-    let mut lines: Vec<&str> = text.lines().collect();
-    lines.sort_unstable();
-    lines
-}
-
-fn differences(space: &Space, want: &CallOutcome, got: &CallOutcome, is_race: bool) -> Vec<String> {
-    let mut found = Vec::new();
-    if want.code != got.code {
-        found.push(format!("exit code {} with nvcc, {}", want.code, got.code));
-    }
-    for (name, want, got) in [
-        ("stdout", &want.stdout, &got.stdout),
-        ("stderr", &want.stderr, &got.stderr),
-    ] {
-        let plain = |bytes: &[u8]| by_chance::without_names(&space.root, bytes);
-        let (want, got) = (plain(want), plain(got));
-        let is_same = want == got || is_race && in_order(&want) == in_order(&got);
-        if !is_same {
-            found.push(format!(
-                "{name}: nvcc `{}`, warpcc `{}`",
-                want.trim(),
-                got.trim()
-            ));
-        }
-    }
-    found
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use super::by_chance::same_but_for_names;
+use super::files_open;
 
 /// The text after the name of a file whose content is not nvcc's.
 pub const BYTES_DIFFER: &str = ": bytes differ";
@@ -89,6 +90,8 @@ impl Tree {
 
     /// Restores this state of the folders, whose state is `now`. Inodes stay where that is possible.
     pub fn put_back(&self, now: &Self) {
+        // Scripts are among the files.
+        let _quiet = files_open::no_process_starting();
         for (path, node) in now.0.iter().rev() {
             if self
                 .0
