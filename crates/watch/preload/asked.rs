@@ -4,9 +4,10 @@ use core::ffi::{CStr, c_int, c_uint};
 
 use crate::files::{NO_FILE, named, opened, seen};
 use crate::hold;
+use crate::hook;
+use crate::identity::Identity;
 use crate::state::{self, LONGEST};
-use crate::sys::{self, AT_FDCWD, EACCES, ENOTSUP, EPERM, EROFS, ETXTBSY, Identity, O_ACCMODE, O_CREAT, Any, Path};
-use crate::{hook};
+use crate::sys::{self, AT_FDCWD, EACCES, ENOTSUP, EPERM, EROFS, ETXTBSY, O_ACCMODE, O_CREAT, Any, Path};
 
 const X_OK: c_int = 1;
 /// The number of the `umask` in a record about limits. Other numbers are those of limits.

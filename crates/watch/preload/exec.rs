@@ -5,9 +5,10 @@
 use core::ffi::{CStr, c_int, c_void};
 
 use crate::hold;
-use crate::state::{self, LONGEST, text};
-use crate::sys::{self, Identity, ConstAny, Path};
-use crate::{Real, hook};
+use crate::identity::Identity;
+use crate::state::{self, LONGEST};
+use crate::sys::{self, ConstAny, Path, text};
+use crate::{Real, hook, libraries, lifetime};
 
 static EXECVE: Real = Real::new();
 static EXECV: Real = Real::new();
@@ -92,7 +93,7 @@ unsafe fn become_program(path: Path, environment: ConstAny, real: impl FnOnce() 
         let mut full = [0; LONGEST];
         let length = search(path, &mut full);
         state::process(b'P', pid, &full[..length]);
-        state::leaving();
+        lifetime::leaving();
         let result = real();
         let errno = *sys::__errno_location();
         state::process(b'Q', pid, &[]);
@@ -256,7 +257,7 @@ unsafe extern "C" fn dlclose(handle: *mut c_void) -> c_int {
     // SAFETY: as above. (`dlopen` itself cannot be replaced: it searches where its caller was linked to.)
     unsafe {
         let errno = *sys::__errno_location();
-        state::libraries();
+        libraries::log();
         *sys::__errno_location() = errno;
         let real: unsafe extern "C" fn(*mut c_void) -> c_int = core::mem::transmute(real);
         real(handle)
@@ -265,7 +266,7 @@ unsafe extern "C" fn dlclose(handle: *mut c_void) -> c_int {
 
 /// Ends the process without destructors, ours included.
 unsafe fn exit_now(status: c_int) -> ! {
-    state::leaving();
+    lifetime::leaving();
     if let Some(real) = EXIT.get("_exit\0") {
         // SAFETY: the caller's argument, passed on to the function it meant.
         unsafe {

@@ -4,9 +4,10 @@ use core::ffi::{CStr, c_int, c_uint};
 
 use crate::hold;
 use crate::hook;
+use crate::identity::Identity;
 use crate::made;
-use crate::state::{self, LONGEST, text};
-use crate::sys::{self, AT_FDCWD, EACCES, EBADF, EEXIST, EFAULT, EINTR, EINVAL, EISDIR, ENAMETOOLONG, ENOENT, ENOSYS, ENOTDIR, ENXIO, EPERM, ERANGE, EROFS, ETXTBSY, Identity, O_ACCMODE, O_CREAT, O_DIRECTORY, O_PATH, O_RDWR, O_TMPFILE, O_TRUNC, Any, Path};
+use crate::state::{self, LONGEST};
+use crate::sys::{self, AT_FDCWD, EACCES, EBADF, EEXIST, EFAULT, EINTR, EINVAL, EISDIR, ENAMETOOLONG, ENOENT, ENOSYS, ENOTDIR, ENXIO, EPERM, ERANGE, EROFS, ETXTBSY, O_ACCMODE, O_CREAT, O_DIRECTORY, O_PATH, O_RDWR, O_TMPFILE, O_TRUNC, Any, Path, text};
 
 /// The descriptor for a call that opened no file, or none that counts.
 pub(crate) const NO_FILE: c_int = -1;

@@ -7,8 +7,10 @@
 use core::ffi::{CStr, c_int};
 
 use crate::files::{is_own_stream, named};
+use crate::identity::Identity;
+use crate::own_files;
 use crate::state::{self, LONGEST};
-use crate::sys::{self, AT_FDCWD, EACCES, ENOENT, ENOTDIR, Identity, O_ACCMODE, O_CREAT, O_PATH, O_TMPFILE, O_TRUNC, Path};
+use crate::sys::{self, AT_FDCWD, EACCES, ENOENT, ENOTDIR, O_ACCMODE, O_CREAT, O_PATH, O_TMPFILE, O_TRUNC, Path};
 
 /// What a call would do to a name.
 #[derive(Clone, Copy, PartialEq)]
@@ -28,11 +30,11 @@ pub(crate) enum Change {
 /// # Safety
 /// `path` is null or NUL-terminated.
 pub(crate) unsafe fn before(change: Change, directory: c_int, path: Path) {
-    if !state::holds() {
+    if !own_files::holds() {
         return;
     }
     // SAFETY: as the caller promises.
-    if unsafe { state::text(path) }.is_none_or(<[u8]>::is_empty) {
+    if unsafe { sys::text(path) }.is_none_or(<[u8]>::is_empty) {
         // It is about the open file.
         return before_descriptor(directory);
     }
@@ -70,14 +72,14 @@ pub(crate) unsafe fn before(change: Change, directory: c_int, path: Path) {
 
 /// The same for a change of an open file, which may have been opened for reading.
 pub(crate) fn before_descriptor(file: c_int) {
-    if file < 0 || !state::holds() {
+    if file < 0 || !own_files::holds() {
         return;
     }
     let mut real = [0_u8; LONGEST];
     let name = sys::name_of_open(file, &mut real);
     // A file without a name is nobody else's.
     let is_named = name.first() == Some(&b'/') && !name.ends_with(b" (deleted)");
-    if is_named && !state::is_own(name) && !Identity::of_open(file).is_character_device() {
+    if is_named && !own_files::is_own(name) && !Identity::of_open(file).is_character_device() {
         state::end_held(name);
     }
 }
@@ -90,8 +92,8 @@ pub(crate) fn before_descriptor(file: c_int) {
 pub(crate) unsafe fn before_program(path: Path, environment: *const Path) {
     // SAFETY: as the caller promises.
     unsafe {
-        if state::holds() && !state::is_handed_on(environment) {
-            state::end_held(state::text(path).unwrap_or_default());
+        if own_files::holds() && !own_files::is_handed_on(environment) {
+            state::end_held(sys::text(path).unwrap_or_default());
         }
     }
 }
@@ -118,7 +120,7 @@ impl Place {
         let name = sys::name_of_open(file, &mut real);
         sys::close(file);
         match name.first() {
-            Some(b'/') if state::is_own(name) => Place::Own,
+            Some(b'/') if own_files::is_own(name) => Place::Own,
             Some(b'/') | None => Place::Other,
             Some(_) => Place::Nowhere,
         }
@@ -153,7 +155,7 @@ impl Place {
             Err(_) => return Place::Other,
         };
         let mut real = [0_u8; LONGEST];
-        let is_own = state::is_own_folder(sys::name_of_open(file, &mut real));
+        let is_own = own_files::is_own_folder(sys::name_of_open(file, &mut real));
         sys::close(file);
         if is_own { Place::Own } else { Place::Other }
     }
@@ -184,7 +186,7 @@ pub(crate) unsafe fn before_open(directory: c_int, path: Path, flags: c_int) {
 pub(crate) unsafe fn before_stream(path: Path, mode: Path) {
     // SAFETY: as the caller promises.
     unsafe {
-        let mode = state::text(mode).unwrap_or_default();
+        let mode = sys::text(mode).unwrap_or_default();
         let flags = match mode.first() {
             Some(b'r') if mode.contains(&b'+') => O_ACCMODE,
             Some(b'r') | None => return,

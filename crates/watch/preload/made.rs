@@ -10,6 +10,9 @@ use crate::hook;
 use crate::state::{self, LONGEST};
 use crate::sys::{Any, Path, AT_FDCWD, EEXIST, ENOENT, ENOTEMPTY, ENOTSUP, EPERM, EXDEV};
 
+/// A path, and the open directory from which it starts.
+type Name = (c_int, Path);
+
 const NONE: Any = core::ptr::null_mut();
 
 hook! {
@@ -119,7 +122,7 @@ fn set_attribute(error: c_int) {
 ///
 /// # Safety
 /// As for [`seen`].
-unsafe fn hold_link(from: (c_int, Path), to: (c_int, Path)) {
+unsafe fn hold_link(from: Name, to: Name) {
     // SAFETY: passed on.
     unsafe {
         if hold::is_there(from.0, from.1) {
@@ -133,7 +136,7 @@ unsafe fn hold_link(from: (c_int, Path), to: (c_int, Path)) {
 ///
 /// # Safety
 /// As for [`seen`].
-unsafe fn hold_rename(from: (c_int, Path), to: (c_int, Path)) {
+unsafe fn hold_rename(from: Name, to: Name) {
     // SAFETY: passed on.
     unsafe {
         hold::before(Change::Take, from.0, from.1);
@@ -212,14 +215,15 @@ unsafe fn removed(directory: c_int, path: Path, error: c_int) {
 ///
 /// # Safety
 /// As for [`seen`].
-unsafe fn renamed(from: (c_int, Path), to: (c_int, Path), error: c_int) {
+unsafe fn renamed(from: Name, to: Name, error: c_int) {
     // SAFETY: passed on.
     unsafe {
-        if error == 0 {
-            removed(from.0, from.1, 0);
-            made(to.0, to.1, 0);
-        } else {
-            not_placed(from, to, error);
+        match error {
+            0 => {
+                removed(from.0, from.1, 0);
+                made(to.0, to.1, 0);
+            }
+            _ => not_placed(from, to, error),
         }
     }
 }
@@ -228,7 +232,7 @@ unsafe fn renamed(from: (c_int, Path), to: (c_int, Path), error: c_int) {
 ///
 /// # Safety
 /// As for [`seen`].
-unsafe fn linked(from: (c_int, Path), to: (c_int, Path), error: c_int) {
+unsafe fn linked(from: Name, to: Name, error: c_int) {
     // SAFETY: passed on.
     unsafe {
         match error {
@@ -246,7 +250,7 @@ unsafe fn linked(from: (c_int, Path), to: (c_int, Path), error: c_int) {
 ///
 /// # Safety
 /// As for [`seen`].
-unsafe fn not_placed(from: (c_int, Path), to: (c_int, Path), error: c_int) {
+unsafe fn not_placed(from: Name, to: Name, error: c_int) {
     // SAFETY: passed on.
     unsafe {
         match error {

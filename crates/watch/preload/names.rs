@@ -3,8 +3,8 @@
 use core::ffi::{CStr, c_char, c_int};
 
 use crate::files::{below, itself, seen};
-use crate::state::{self, LONGEST, text};
-use crate::sys::{self, AT_FDCWD, Any, EINVAL, Path};
+use crate::state::{self, LONGEST};
+use crate::sys::{self, AT_FDCWD, Any, EINVAL, Path, text};
 use crate::{Real, hook};
 
 const NONE: Any = core::ptr::null_mut();

@@ -65,9 +65,13 @@ mod asked;
 mod exec;
 mod files;
 mod hold;
+mod identity;
+mod libraries;
+mod lifetime;
 mod log_file;
 mod made;
 mod names;
+mod own_files;
 mod sockets;
 mod state;
 mod streams;
@@ -151,8 +155,8 @@ unsafe extern "C" fn start(count: c_int, arguments: *const *const c_char) {
     // SAFETY: runs once, before main, on the only thread; the arguments are `count` strings.
     unsafe {
         let errno = *sys::__errno_location();
-        state::started();
-        if state::names_folder(count, arguments) {
+        lifetime::started();
+        if lifetime::names_folder(count, arguments) {
             state::path(b'd', b"");
         }
         exec::resolve_early();
@@ -162,7 +166,7 @@ unsafe extern "C" fn start(count: c_int, arguments: *const *const c_char) {
 }
 
 extern "C" fn finish() {
-    state::finished();
+    lifetime::finished();
 }
 
 #[used]

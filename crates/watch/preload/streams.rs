@@ -3,8 +3,9 @@
 
 use core::ffi::{c_int};
 
+use crate::identity::Identity;
 use crate::state;
-use crate::sys::{self, EDQUOT, EIO, ENOSPC, Identity, Any};
+use crate::sys::{self, EDQUOT, EIO, ENOSPC, Any};
 use crate::{Real, hook};
 
 /// The device number of `/dev/null`.

@@ -7,7 +7,7 @@
 
 use core::ffi::{c_int, c_void};
 
-use crate::state::ours;
+use crate::libraries::ours;
 use crate::sys::{self, LoadedObject, PT_LOAD};
 
 const PT_DYNAMIC: u32 = 2;
