@@ -13,12 +13,15 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-use memchr::memmem;
+use memchr::memmem::Finder;
 use object::Endianness;
 use object::elf::FileHeader64;
 use object::read::ReadCache;
 use object::read::elf::{FileHeader, SectionHeader};
 use warpcc_cache::regular_file;
+
+/// The size of a piece of a program that is searched at once, larger than every mark.
+const PIECE: usize = 128 << 10;
 
 /// Who makes a known program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,41 +44,41 @@ pub(super) struct Family {
     marks: &'static [[&'static str; 2]],
 }
 
-const fn nvidias(
+const fn family(
+    maker: Maker,
     title: &'static str,
     names: &'static [&'static str],
     marks: &'static [[&'static str; 2]],
 ) -> Family {
     Family {
         title,
-        maker: Maker::Nvidia,
-        names,
-        marks,
-    }
-}
-
-const fn others(
-    title: &'static str,
-    names: &'static [&'static str],
-    marks: &'static [[&'static str; 2]],
-) -> Family {
-    Family {
-        title,
-        maker: Maker::Others,
+        maker,
         names,
         marks,
     }
 }
 
 const FAMILIES: [Family; 13] = [
-    nvidias("nvcc", &["nvcc"], &[["nvcc.profile", "cudafe1.stub.c"]]),
-    nvidias(
+    family(
+        Maker::Nvidia,
+        "nvcc",
+        &["nvcc"],
+        &[["nvcc.profile", "cudafe1.stub.c"]],
+    ),
+    family(
+        Maker::Nvidia,
         "cudafe",
         &["cudafe++"],
         &[["DEFAULT_EDG_BASE", "__nv_dl_wrapper_t<"]],
     ),
-    nvidias("cicc", &["cicc"], &[["EDG_MAIN", "__nvvm_prmt"]]),
-    nvidias(
+    family(
+        Maker::Nvidia,
+        "cicc",
+        &["cicc"],
+        &[["EDG_MAIN", "__nvvm_prmt"]],
+    ),
+    family(
+        Maker::Nvidia,
         "ptxas",
         &["ptxas"],
         &[[
@@ -83,12 +86,14 @@ const FAMILIES: [Family; 13] = [
             "Instruction '%s%s%s%s' requires .target sm_%d or higher",
         ]],
     ),
-    nvidias(
+    family(
+        Maker::Nvidia,
         "fatbinary",
         &["fatbinary"],
         &[["Cuda fat binary constructor", "#undef __FATIDNAME_CORE\n"]],
     ),
-    nvidias(
+    family(
+        Maker::Nvidia,
         "nvlink",
         &["nvlink"],
         &[[
@@ -96,7 +101,8 @@ const FAMILIES: [Family; 13] = [
             "nvlink -extract %s -m%d -arch=%s -o %s\n",
         ]],
     ),
-    others(
+    family(
+        Maker::Others,
         "driver",
         &["gcc", "g++", "cc", "c++", "cpp", "clang", "clang++"],
         &[
@@ -105,7 +111,8 @@ const FAMILIES: [Family; 13] = [
             ["clang -cc1as", "-cc1gen-reproducer"],
         ],
     ),
-    others(
+    family(
+        Maker::Others,
         "passes",
         &["cc1", "cc1plus", "lto1"],
         &[[
@@ -113,18 +120,26 @@ const FAMILIES: [Family; 13] = [
             "insn does not satisfy its constraints:",
         ]],
     ),
-    others(
+    family(
+        Maker::Others,
         "collect",
         &["collect2"],
         &[["collect2 version %s\n", "COLLECT_GCC_OPTIONS = %s\n"]],
     ),
-    others(
+    family(
+        Maker::Others,
         "lto-wrapper",
         &["lto-wrapper"],
         &[["[Leaving LTRANS %s]\n", "COLLECT_GCC_OPTIONS"]],
     ),
-    others("as", &["as"], &[["cfi_remember_state", "noaltmacro"]]),
-    others(
+    family(
+        Maker::Others,
+        "as",
+        &["as"],
+        &[["cfi_remember_state", "noaltmacro"]],
+    ),
+    family(
+        Maker::Others,
         "ld",
         &["ld", "gold", "lld"],
         &[
@@ -133,7 +148,8 @@ const FAMILIES: [Family; 13] = [
             ["LLD_REPRODUCE", "unknown emulation: "],
         ],
     ),
-    others(
+    family(
+        Maker::Others,
         "ar",
         &["ar", "ranlib"],
         &[
@@ -182,23 +198,46 @@ impl Family {
     /// # Errors
     /// The file cannot be read, or is no 64-bit program.
     pub(super) fn is_in(&self, program: &Path) -> io::Result<bool> {
-        let data = constants(&regular_file::open(program)?)?;
-        let has =
-            |mark: &&'static str| memmem::find(&data, &[mark.as_bytes(), b"\0"].concat()).is_some();
-        Ok(self.marks.iter().any(|marks| marks.iter().all(has)))
+        let program = regular_file::open(program)?;
+        let marks = self.marks.as_flattened().iter();
+        let marks: Vec<Vec<u8>> = marks
+            .map(|mark| [mark.as_bytes(), b"\0"].concat())
+            .collect();
+        let found = find_constants(&program, &marks)?;
+        Ok(found.chunks(2).any(|both| both == [true, true]))
     }
 }
 
-/// The read-only data of a program.
-fn constants(program: &File) -> io::Result<Vec<u8>> {
+/// Which texts are in the read-only data of a program.
+fn find_constants(program: &File, texts: &[Vec<u8>]) -> io::Result<Vec<bool>> {
     let unknown = |error| io::Error::new(io::ErrorKind::InvalidData, error);
     let cache = ReadCache::new(program);
     let (at, size) = section(&cache).map_err(unknown)?.unwrap_or_default();
     // The table in the file may lie.
-    let size = size.min(program.metadata()?.len());
-    let mut data = vec![0; usize::try_from(size).map_err(io::Error::other)?];
-    program.read_exact_at(&mut data, at)?;
-    Ok(data)
+    let end = at.saturating_add(size).min(program.metadata()?.len());
+    find_between(program, at, end, texts)
+}
+
+/// Which texts are between two places of a file. It is read piece by piece: cicc has 14 MB of read-only data.
+fn find_between(file: &File, mut at: u64, end: u64, texts: &[Vec<u8>]) -> io::Result<Vec<bool>> {
+    let finders: Vec<Finder<'_>> = texts.iter().map(Finder::new).collect();
+    let mut found = vec![false; texts.len()];
+    // A text may begin in one piece and end in the next.
+    let overlap = texts.iter().map(Vec::len).max().unwrap_or_default();
+    let mut piece = vec![0; PIECE];
+    let mut kept = 0;
+    while at < end {
+        let room = usize::try_from(end - at).map_or(PIECE, |rest| rest.min(PIECE - kept));
+        file.read_exact_at(&mut piece[kept..kept + room], at)?;
+        at += room as u64;
+        let filled = kept + room;
+        for (finder, found) in finders.iter().zip(&mut found) {
+            *found = *found || finder.find(&piece[..filled]).is_some();
+        }
+        kept = filled.min(overlap);
+        piece.copy_within(filled - kept..filled, 0);
+    }
+    Ok(found)
 }
 
 /// The place of the read-only data in the file, and its size.
@@ -212,6 +251,8 @@ fn section(program: &ReadCache<&File>) -> object::Result<Option<(u64, u64)>> {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Write;
+
     use super::*;
 
     #[test]
@@ -249,5 +290,27 @@ mod tests {
         kinds.sort();
         kinds.dedup();
         assert_eq!(kinds.len(), FAMILIES.len());
+    }
+
+    #[test]
+    fn a_text_on_the_border_of_two_pieces_is_found() {
+        let texts = [b"a mark\0".to_vec(), b"another mark\0".to_vec()];
+        for shift in 0..16 {
+            let mut data = vec![b'x'; PIECE - shift];
+            data.extend_from_slice(&texts[0]);
+            data.resize(2 * PIECE - 2 * shift, b'y');
+            data.extend_from_slice(&texts[1]);
+            let mut file = tempfile::tempfile().expect("a file");
+            file.write_all(&data).expect("written");
+            let end = data.len() as u64;
+            let found = |from, to| find_between(&file, from, to, &texts).expect("read");
+            assert_eq!(found(0, end), [true, true], "{shift}");
+            assert_eq!(found(0, end - 1), [true, false], "{shift}");
+            assert_eq!(
+                found((PIECE - shift + 1) as u64, end),
+                [false, true],
+                "{shift}"
+            );
+        }
     }
 }
