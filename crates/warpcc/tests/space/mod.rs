@@ -14,6 +14,7 @@
 
 mod agree;
 mod bytes;
+mod known_programs;
 mod process;
 mod small;
 mod snapshot;
@@ -24,7 +25,7 @@ pub use agree::Build;
 pub use bytes::{Exactness, differences};
 pub use process::{Outcome, Program, finish};
 pub use small::small;
-pub use snapshot::{Entry, Snapshot};
+pub use snapshot::{Snapshot, SnapshotEntry};
 pub use stats::{Stats, TOOLS};
 pub use streams::StreamRule;
 pub use warpcc_testkit::Toolkit;
@@ -57,6 +58,13 @@ impl TestSpace {
 
     /// A fresh space for one toolkit, with the toolkit's own headers unless it was made small.
     pub fn with_toolkit(name: &str, toolkit: Toolkit) -> Self {
+        let space = Self::with_empty_cache(name, toolkit);
+        known_programs::put_into(&space);
+        space
+    }
+
+    /// A fresh space on a machine that has never run warpcc.
+    pub fn with_empty_cache(name: &str, toolkit: Toolkit) -> Self {
         let root = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}@{}", toolkit.name));
         remove_tree(&root);
         let space = Self {
@@ -165,10 +173,11 @@ impl TestSpace {
         remove_tree(&self.work().join(name));
     }
 
-    /// Empty the cache, as on a machine that has never run warpcc.
+    /// Empty the cache, but for what a fresh space has.
     pub fn clear_cache(&self) {
         remove_tree(&self.cache());
         make_dir(&self.cache());
+        known_programs::put_into(self);
     }
 
     /// Empty the work folder and make it anew at the same path.

@@ -46,6 +46,11 @@ pub fn small(toolkit: Toolkit) -> Toolkit {
     }
 }
 
+/// Whether a toolkit is such a one.
+pub(super) fn is_small(toolkit: &Toolkit) -> bool {
+    toolkit.top().join(HEADERS[0].0).exists()
+}
+
 /// Where it stands: a name of its own for each content and place, so that neither an old one nor another folder's copy is taken.
 fn small_top(real: &Path, release: &str) -> PathBuf {
     use std::hash::{DefaultHasher, Hash, Hasher};
