@@ -2,27 +2,22 @@
 //! name of a temporary folder.
 
 use crate::side_files::{REASON, space};
-use crate::space::{Program, Snapshot};
+use crate::space::{Program, Snapshot, TestSpace};
 use crate::{ONE, TWO};
 
-/// Every pass of clang appends to the file, in nvcc's order, also if the option is hidden.
-#[test]
-fn a_list_of_headers_is_nvccs() {
-    let options = "-Xclang -header-include-file -Xclang list";
-    for words in [&*options.replace(' ', ","), "@options"] {
-        let space = space("headers-listed", options);
-        let line = format!("{ONE} -ccbin clang++-14 -Xcompiler {words}");
-        let lists = [Program::Nvcc, Program::Launcher, Program::Launcher].map(|program| {
-            space.write("list", "old\n");
-            let said = space.run(&program, &space.words(&line));
-            assert_eq!(said.code, 0, "{}", said.stderr_text());
-            users_lines(&space.read("list"))
+/// Runs a call with nvcc and twice with warpcc, and prepares each. The lines of the file that it writes must be nvcc's.
+#[track_caller]
+fn demand_nvccs_lines(space: &TestSpace, line: &str, file: &str, prepare: impl Fn()) {
+    let [nvccs, cold, again] =
+        [Program::Nvcc, Program::Launcher, Program::Launcher].map(|program| {
+            prepare();
+            let said = space.run(&program, &space.words(line));
+            assert_eq!(said.code, 0, "{line}: {}", said.stderr_text());
+            users_lines(&space.read(file))
         });
-        assert!(lists[0].len() > 3, "{lists:?}");
-        assert_eq!(lists[0], lists[1], "{words}");
-        assert_eq!(lists[0], lists[2], "{words}");
-        assert_eq!(space.stats().count("fallbacks"), 0, "{words}");
-    }
+    assert!(nvccs.len() > 3, "{line}: {nvccs:?}");
+    assert_eq!(nvccs, cold, "{line}, cold");
+    assert_eq!(nvccs, again, "{line}, again");
 }
 
 /// The lines of a text without those that name intermediate files, which have random names with nvcc.
@@ -31,6 +26,18 @@ fn users_lines(text: &[u8]) -> Vec<String> {
     let is_private = |line: &&str| line.contains("tmpxft_") || line.contains("-builds/");
     let users = text.lines().filter(|line| !is_private(line));
     users.map(str::to_owned).collect()
+}
+
+/// Every pass of clang appends to the file, in nvcc's order, also if the option is hidden.
+#[test]
+fn a_list_of_headers_is_nvccs() {
+    let options = "-Xclang -header-include-file -Xclang list";
+    for words in [&*options.replace(' ', ","), "@options"] {
+        let space = space("headers-listed", options);
+        let line = format!("{ONE} -ccbin clang++-14 -Xcompiler {words}");
+        demand_nvccs_lines(&space, &line, "list", || space.write("list", "old\n"));
+        assert_eq!(space.stats().count("fallbacks"), 0, "{words}");
+    }
 }
 
 /// Programs that an options file names add a line each: in nvcc's order, and once.
@@ -44,21 +51,9 @@ fn a_log_of_programs_that_an_options_file_names_is_nvccs() {
     space.script("tools/cc1plus", &space.fill(program));
     let line = "-c case.cu -o out.o -gencode arch=compute_80,code=sm_80 \
                 -gencode arch=compute_90,code=sm_90 -Xcompiler @options";
-    for old in [false, true] {
-        let logs = [Program::Nvcc, Program::Launcher, Program::Launcher].map(|program| {
-            match old {
-                true => space.write("log", "old\n"),
-                false => space.remove("log"),
-            }
-            let said = space.run(&program, &space.words(line));
-            assert_eq!(said.code, 0, "{}", said.stderr_text());
-            String::from_utf8(space.read("log")).expect("text")
-        });
-        assert!(logs[0].lines().count() > 3, "{logs:?}");
-        assert_eq!(logs[0], logs[1], "cold");
-        assert_eq!(logs[0], logs[2], "again");
-        space.clear_cache();
-    }
+    demand_nvccs_lines(&space, line, "log", || space.remove("log"));
+    space.clear_cache();
+    demand_nvccs_lines(&space, line, "log", || space.write("log", "old\n"));
 }
 
 /// gcc reads what the shell makes of the name, and no file has the name that was typed.
@@ -67,18 +62,9 @@ fn an_options_file_whose_name_the_shell_changes_is_nvccs() {
     for word in ["@opt\"ions\"", "\"@\"options", "@opt\\ions", "@$NAME"] {
         let mut space = crate::simple("options-through-shell");
         space.set_env("NAME", "options");
-        let words = "-Xclang -header-include-file -Xclang list";
-        space.write("options", words);
+        space.write("options", "-Xclang -header-include-file -Xclang list");
         let line = format!("{TWO} -ccbin clang++-14 -Xcompiler {word}");
-        let lists = [Program::Nvcc, Program::Launcher, Program::Launcher].map(|program| {
-            space.write("list", "old\n");
-            let said = space.run(&program, &space.words(&line));
-            assert_eq!(said.code, 0, "{}", said.stderr_text());
-            users_lines(&space.read("list"))
-        });
-        assert!(lists[0].len() > 3, "{lists:?}");
-        assert_eq!(lists[0], lists[1], "{word}, cold");
-        assert_eq!(lists[0], lists[2], "{word}, again");
+        demand_nvccs_lines(&space, &line, "list", || space.write("list", "old\n"));
     }
 }
 
