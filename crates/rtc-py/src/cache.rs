@@ -281,9 +281,9 @@ impl KernelCache {
             .map_err(|error| errors::to_python(py, &error))
     }
 
-    /// How many images the nearest folder that may be written to keeps.
-    fn kept(&self, py: Python<'_>) -> PyResult<u64> {
-        py.detach(|| self.cache.kept())
+    /// How many images are stored in the nearest folder that may be written to.
+    fn stored(&self, py: Python<'_>) -> PyResult<u64> {
+        py.detach(|| self.cache.stored())
             .map_err(|error| errors::to_python(py, &error))
     }
 

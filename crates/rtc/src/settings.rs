@@ -106,6 +106,7 @@ impl CacheSettings {
             packs: environment.own_paths(crate::environment::PACKS),
             ..Self::default()
         };
+        settings.remarks.extend(unread_size(environment));
         let Some(max_size) = max_size(environment) else {
             return settings;
         };
@@ -163,6 +164,14 @@ fn max_size(environment: &Environment) -> Option<u64> {
         Some(bytes) => Some(bytes.min(LARGEST_MAX)),
         None => Some(DEFAULT_MAX),
     }
+}
+
+/// A remark if the size limit is no number.
+fn unread_size(environment: &Environment) -> Option<String> {
+    let name = crate::environment::MAX_SIZE;
+    let text = environment.get(name)?.to_string_lossy();
+    let is_read = environment.number(name).is_some();
+    (!is_read).then(|| format!("{name}={text} is not used: it is not a number of bytes"))
 }
 
 fn folders(environment: &Environment) -> Vec<PathBuf> {
@@ -291,6 +300,17 @@ mod tests {
         // /proc cannot be written to, by anybody.
         let tiers: Vec<_> = settings.tiers.iter().map(|tier| tier.readonly).collect();
         assert!(tiers == [false, true] || tiers == [false], "{settings:?}");
+    }
+
+    #[test]
+    fn a_size_that_is_no_number_is_said() {
+        let remarks = |size| read(&[("HOME", "/nowhere"), ("WARPCC_RTC_MAXSIZE", size)]).remarks;
+        assert!(remarks("5G")[0].contains("WARPCC_RTC_MAXSIZE=5G is not used"));
+        assert!(
+            !remarks("5000")
+                .iter()
+                .any(|remark| remark.contains("MAXSIZE"))
+        );
     }
 
     #[test]

@@ -170,7 +170,7 @@ impl Tiers {
     }
 
     /// The number of images in the first folder that may be written to.
-    pub(crate) fn kept(&self) -> Result<u64, StoreError> {
+    pub(crate) fn stored(&self) -> Result<u64, StoreError> {
         match self.first_written() {
             Some(store) => store.count_records(Level::Kernels),
             None => Ok(0),

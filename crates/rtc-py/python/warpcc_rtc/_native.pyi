@@ -142,8 +142,8 @@ class KernelCache:
     def nvrtc_path(self) -> str: ...
     def clear(self) -> None:
         """Removes everything from memory and from the folders that may be written to."""
-    def kept(self) -> int:
-        """How many images the nearest folder that may be written to keeps."""
+    def stored(self) -> int:
+        """How many images are stored in the nearest folder that may be written to."""
     def flush(self, timeout: float = 300.0) -> bool:
         """Waits until nothing waits to be uploaded to a shared cache; True if that is so."""
     def unload(self) -> None:

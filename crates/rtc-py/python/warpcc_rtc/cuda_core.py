@@ -87,7 +87,7 @@ class ProgramCache(ProgramCacheResource):
             raise KeyError(key)
 
     def __len__(self) -> int:
-        return self.cache.kept()
+        return self.cache.stored()
 
     def clear(self) -> None:
         """Removes every entry from memory and from the folders; shared caches and packs keep theirs."""

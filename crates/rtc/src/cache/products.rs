@@ -110,12 +110,21 @@ impl KernelCache {
         self.tiers.clear().map_err(of_store)
     }
 
-    /// How many images the nearest folder that may be written to keeps. Its files are counted.
+    /// How many images are stored in the nearest folder that may be written to. Its files are counted.
     ///
     /// # Errors
     /// The folder cannot be read.
+    pub fn stored(&self) -> Result<u64, Error> {
+        self.tiers.stored().map_err(of_store)
+    }
+
+    /// [`KernelCache::stored`] under its old name, for one release.
+    ///
+    /// # Errors
+    /// The folder cannot be read.
+    #[deprecated(note = "its name is `stored`")]
     pub fn kept(&self) -> Result<u64, Error> {
-        self.tiers.kept().map_err(of_store)
+        self.stored()
     }
 
     fn remember_product(&self, key: &Key, compiled: &Arc<Compiled>) {

@@ -39,7 +39,7 @@ fn what_another_compiler_made_is_found_by_everything_that_decides_it() {
         assert_eq!(again.compiled.log, "log");
     }
     assert_eq!(asked(&cache, &product(&["ab"]), b"3").found, Found::Made);
-    assert_eq!(cache.kept().expect("counted"), 2);
+    assert_eq!(cache.stored().expect("counted"), 2);
     assert!(cache.forget_product(&product(&["ab"])));
     assert!(!cache.forget_product(&product(&["ab"])));
     assert!(cache.find_product(&product(&["ab"])).is_none());
@@ -47,7 +47,7 @@ fn what_another_compiler_made_is_found_by_everything_that_decides_it() {
     let kept = cache_in(folder.path()).find_product(&product(&["c"]));
     assert_eq!(&*kept.expect("kept").compiled.image, b"4");
     cache.clear().expect("emptied");
-    assert_eq!(cache.kept().expect("counted"), 0);
+    assert_eq!(cache.stored().expect("counted"), 0);
     assert!(cache.find_product(&product(&["c"])).is_none());
 }
 
@@ -137,7 +137,7 @@ fn a_pack_serves_a_machine_that_has_nothing_and_a_damaged_one_is_a_miss() {
         (found.found, &found.compiled),
         (Found::Disk, &made.compiled)
     );
-    assert_eq!(cache.kept().expect("counted"), 0, "it was copied");
+    assert_eq!(cache.stored().expect("counted"), 0, "it was copied");
     // A folder that was warmed is a pack too, and stays as it is.
     let cache = with_pack(&at("warm"), &at("empty"));
     assert!(cached(&cache, &kernel).is_some() && cache.remarks().is_empty());

@@ -4,6 +4,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use warpcc_rtc::{CacheSettings, Environment};
+
 use super::key::Key;
 use super::tests::with_file;
 
@@ -35,8 +37,8 @@ fn value(text: &str) -> Option<String> {
 
 /// The variables that a line gives a value to.
 fn variables(line: &str) -> impl Iterator<Item = PageSetting> {
-    Key::ALL.into_iter().flat_map(move |key| {
-        let name = key.variable();
+    let names = Key::ALL.into_iter().map(Key::variable);
+    names.chain(warpcc_rtc::VARIABLES).flat_map(move |name| {
         let places = line.match_indices(name);
         places.filter_map(move |(at, _)| {
             let given = line[at + name.len()..].strip_prefix('=')?;
@@ -80,13 +82,31 @@ fn written(page: &str) -> Vec<(usize, PageSetting)> {
 /// What the program says of the settings that it refuses, each with its line.
 fn refused(page: &str) -> Vec<String> {
     let refusal = |(line, written): (usize, PageSetting)| {
-        let read = match &written {
-            PageSetting::Variable(name, value) => with_file("", &[(name, value)]),
-            PageSetting::File(text) => with_file(text, &[]),
+        let said = match &written {
+            PageSetting::Variable(name, value) if warpcc_rtc::VARIABLES.contains(name) => {
+                of_kernels(name, value)?
+            }
+            PageSetting::Variable(name, value) => with_file("", &[(name, value)]).err()?,
+            PageSetting::File(text) => with_file(text, &[]).err()?,
         };
-        Some(format!("{line}: {}", read.err()?))
+        Some(format!("{line}: {said}"))
     };
     written(page).into_iter().filter_map(refusal).collect()
+}
+
+/// What `warpcc-rtc` says of a variable that only it reads, if it does not use the value.
+fn of_kernels(name: &str, value: &str) -> Option<String> {
+    let home = tempfile::tempdir().expect("a folder");
+    // A folder that may be written to, and one for the case that the folder in the value may not.
+    let own = [
+        ("HOME", home.path().join("home")),
+        ("WARPCC_RTC_LOCAL", home.path().join("local")),
+    ];
+    let environment = Environment::from_variables(own).with(name, value);
+    CacheSettings::from_environment(&environment)
+        .remarks
+        .into_iter()
+        .next()
 }
 
 /// The pages below a folder.
@@ -125,7 +145,8 @@ fn what_a_page_sets_wrong_is_found() {
         "```toml\nmax_size = \"5G\"\njobs = 8\n```",
         "```toml\n[[kernel]]\nsize = \"huge\"\n```",
         "`jobs = 4`, `size = \"huge\"`, `remote = …`",
-        "`WARPCC_JOBS=…`, `WARPCC_RTC_CACHE=a`",
+        "`WARPCC_JOBS=…`, `WARPCC_RTC_CACHE=…`",
+        "`WARPCC_RTC_CACHE=/a:/b WARPCC_RTC_MAXSIZE=0`, `WARPCC_RTC_RECORD=$PWD/a.toml`",
     ] {
         assert_eq!(refused(right), [""; 0], "{right}");
     }
@@ -138,6 +159,8 @@ fn what_a_page_sets_wrong_is_found() {
         ("```toml\njobs = 8\nmax_size = \"huge\"\n```", "1: "),
         ("```toml\njobs = 8\nmax_sizes = \"5G\"\n```", "1: "),
         ("`shared = \"perhaps\"`", "1: "),
+        ("`WARPCC_RTC_CACHE=a`", "1: "),
+        ("`WARPCC_RTC_MAXSIZE=5G`", "1: "),
     ] {
         let found = refused(wrong);
         assert!(

@@ -40,7 +40,8 @@ fn warming_fills_the_cache_and_proves_it() {
             seconds("first_seconds") > 2.0 * seconds("second_seconds"),
             "{module}"
         );
-        assert_eq!(module["kept"], true);
+        assert_eq!(module["stored"], true);
+        assert_eq!(module["kept"], module["stored"], "its old name");
     }
     assert_eq!(
         (&warmed["before"]["files"], &warmed["after"]["files"]),
@@ -85,10 +86,10 @@ fn a_module_that_a_driver_refuses_or_dies_of_spoils_no_other() {
         .map(|name| fs::read(space.at().join(format!("{name}.fatbin"))).expect("readable"));
     fs::write(space.at().join("lib.fatbin"), parts.concat()).expect("written");
     let warmed = space.json("warm lib.fatbin --json", 1);
-    let kept: Vec<Option<bool>> = (0..4)
-        .map(|n| warmed["modules"][n]["kept"].as_bool())
+    let stored: Vec<Option<bool>> = (0..4)
+        .map(|n| warmed["modules"][n]["stored"].as_bool())
         .collect();
-    assert_eq!(kept, [Some(true), None, None, Some(true)]);
+    assert_eq!(stored, [Some(true), None, None, Some(true)]);
     assert!(
         warmed["modules"][1]["trouble"]
             .to_string()

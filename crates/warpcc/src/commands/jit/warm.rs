@@ -14,7 +14,7 @@ use crate::commands::output;
 use crate::process_context::ProcessContext;
 
 /// CUDA error 223: the module would have to be compiled, and compiling is switched off.
-const NOT_KEPT: u32 = 223;
+const NOT_STORED: u32 = 223;
 
 /// The command that starts loading processes: this program, with its hidden command.
 pub(super) fn loading(device: u32, by: By, context: &ProcessContext) -> Loading {
@@ -86,9 +86,9 @@ pub(super) fn warm(args: &JitWarmArgs, context: &ProcessContext) -> anyhow::Resu
     if report(&errors, &with_problems) {
         return Ok(FAILED);
     }
-    let kept = warmed.modules.iter().all(|module| module.is_kept());
+    let stored = warmed.modules.iter().all(|module| module.is_stored());
     let whole = warmed.jit_link + warmed.fail + warmed.not_linked == 0;
-    Ok(if kept && whole { FINE } else { TO_FIX })
+    Ok(if stored && whole { FINE } else { TO_FIX })
 }
 
 /// Fails early if the cache could store nothing, because compiling takes minutes.
@@ -165,14 +165,16 @@ fn three_times(
         let trouble = [Some(outcome), again.as_ref()]
             .into_iter()
             .flatten()
-            .chain(without.as_ref().filter(|o| !is_not_kept(o)))
+            .chain(without.as_ref().filter(|o| !is_not_stored(o)))
             .find_map(trouble);
+        let stored = without.map(|outcome| matches!(outcome, LoadResult::In(_)));
         Module {
             file: binary.input.to_string(),
             container: item.to_string(),
             first_seconds: seconds(Some(outcome)),
             second_seconds: seconds(again.as_ref()),
-            kept: without.map(|outcome| matches!(outcome, LoadResult::In(_))),
+            stored,
+            kept: stored,
             trouble,
         }
     });
@@ -186,8 +188,8 @@ fn seconds(outcome: Option<&LoadResult>) -> Option<f64> {
     }
 }
 
-fn is_not_kept(outcome: &LoadResult) -> bool {
-    matches!(outcome, LoadResult::Refused { number, .. } if *number == NOT_KEPT)
+fn is_not_stored(outcome: &LoadResult) -> bool {
+    matches!(outcome, LoadResult::Refused { number, .. } if *number == NOT_STORED)
 }
 
 fn trouble(outcome: &LoadResult) -> Option<String> {

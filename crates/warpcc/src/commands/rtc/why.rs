@@ -1,4 +1,4 @@
-//! `warpcc rtc why`: whether a kernel is kept, and how it differs from those that were compiled lately.
+//! `warpcc rtc why`: whether a kernel is stored, and how it differs from those that were compiled lately.
 
 use std::io;
 
@@ -29,14 +29,16 @@ struct Change<'w> {
 /// The answer, for programs.
 #[derive(Debug, Serialize)]
 struct WhyAnswer<'w> {
-    /// `kept`, `not_kept`, `never_seen`, `removed` or `differs`.
+    /// `stored`, `not_stored`, `never_seen`, `removed` or `differs`.
+    status: &'static str,
+    /// The same in the old words, for one release: `kept` for `stored`, `not_kept` for `not_stored`.
     result: &'static str,
-    /// Why it is never kept.
+    /// Why it is never stored.
     reason: Option<&'w str>,
     changes: Vec<Change<'w>>,
 }
 
-/// Writes whether `request` is kept, and how it differs from others if not. Returns whether it is kept.
+/// Writes whether `request` is stored, and how it differs from others if not. Returns whether it is stored.
 ///
 /// # Errors
 /// The request is wrong, or the output cannot be written.
@@ -53,14 +55,20 @@ pub fn write(cache: &KernelCache, request: &CompileRequest, form: Form) -> anyho
 }
 
 fn answer(why: &Why) -> WhyAnswer<'_> {
-    let (result, reason, changes) = match why {
-        Why::Stored => ("kept", None, Vec::new()),
-        Why::NotStored(reason) => ("not_kept", Some(reason.as_str()), Vec::new()),
+    let (status, reason, changes) = match why {
+        Why::Stored => ("stored", None, Vec::new()),
+        Why::NotStored(reason) => ("not_stored", Some(reason.as_str()), Vec::new()),
         Why::NeverSeen => ("never_seen", None, Vec::new()),
         Why::Removed => ("removed", None, Vec::new()),
         Why::Differs(all) => ("differs", None, all.iter().map(as_change).collect()),
     };
+    let result = match why {
+        Why::Stored => "kept",
+        Why::NotStored(_) => "not_kept",
+        _ => status,
+    };
     WhyAnswer {
+        status,
         result,
         reason,
         changes,

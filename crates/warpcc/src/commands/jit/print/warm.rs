@@ -1,4 +1,4 @@
-//! Prints the result of `warpcc jit warm`: what was compiled, how much faster it loads now, whether it is kept.
+//! Prints the result of `warpcc jit warm`: what was compiled, how much faster it loads now, whether it is stored.
 
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -51,6 +51,8 @@ pub struct Module {
     /// The second load, in another process, in seconds.
     pub second_seconds: Option<f64>,
     /// Whether the module loads with compiling switched off; `None` where that was not tried.
+    pub stored: Option<bool>,
+    /// The same under its old name, for one release.
     pub kept: Option<bool>,
     /// The failure, if there was one.
     pub trouble: Option<String>,
@@ -58,8 +60,8 @@ pub struct Module {
 
 impl Module {
     /// Whether the module loaded, and is in the driver's cache, if that was tried.
-    pub fn is_kept(&self) -> bool {
-        self.trouble.is_none() && self.kept != Some(false)
+    pub fn is_stored(&self) -> bool {
+        self.trouble.is_none() && self.stored != Some(false)
     }
 }
 
@@ -118,15 +120,15 @@ fn write_loaded(warmed: &Warmed, out: &mut dyn Write) -> io::Result<()> {
         format_bytes(warmed.before.bytes),
         format_bytes(warmed.after.bytes),
     )?;
-    let kept = warmed
+    let stored = warmed
         .modules
         .iter()
-        .filter(|m| m.kept == Some(true))
+        .filter(|m| m.stored == Some(true))
         .count();
     match warmed.proven {
         true => writeln!(
             out,
-            "  {kept} of {} load with compiling switched off: they are stored",
+            "  {stored} of {} load with compiling switched off: they are stored",
             warmed.modules.len()
         )?,
         false => writeln!(
@@ -134,7 +136,7 @@ fn write_loaded(warmed: &Warmed, out: &mut dyn Write) -> io::Result<()> {
             "  JIT is forced, so it was not tested whether they are stored; compare the two times"
         )?,
     }
-    for module in warmed.modules.iter().filter(|m| !m.is_kept()) {
+    for module in warmed.modules.iter().filter(|m| !m.is_stored()) {
         let why = module.trouble.as_deref().unwrap_or(
             "compiled, but not stored: is CUDA_CACHE_MAXSIZE too small? see `warpcc jit cache`",
         );
