@@ -5,7 +5,7 @@
 use warpcc_cache::{RecordError, decode_record};
 use warpcc_fatbin::{Format, Keep, ReadLimits};
 use warpcc_plan::{FileKind, Invocation, TaskGraph, Transcript, words};
-use warpcc_remote_client::bundle_index::{Index, Kind, WINDOW};
+use warpcc_remote_client::bundle_index::{Index, ContentKind, WINDOW};
 use warpcc_rtc::Pack;
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
@@ -99,9 +99,9 @@ fn bundle_index(data: &[u8]) {
     assert_eq!(Index::read(&merged.bytes()).as_ref(), Some(&merged));
     for row in &rows {
         let kind = if row[0] == 0 {
-            Kind::Result
+            ContentKind::Result
         } else {
-            Kind::Blob
+            ContentKind::Blob
         };
         let name = (kind, row[1..33].try_into().expect("32 bytes"));
         let place = all.find(&name).expect("it is there");

@@ -6,7 +6,7 @@ use crate::arch::Arch;
 use crate::cubin::Cubin;
 use crate::error::{Flaw, ReadLimits};
 use crate::image::{Image, ImageKind};
-use crate::kernels::{self, Function};
+use crate::kernels::{self, ImageFunction};
 use crate::ptx;
 
 /// An image after a look inside.
@@ -23,12 +23,12 @@ pub struct Inside {
     /// Variables in global memory, in bytes.
     pub global_bytes: u64,
     /// Kernels and functions with code of their own.
-    pub functions: Vec<Function>,
+    pub functions: Vec<ImageFunction>,
 }
 
 impl Inside {
     /// The functions that are started from the host.
-    pub fn kernels(&self) -> impl Iterator<Item = &Function> {
+    pub fn kernels(&self) -> impl Iterator<Item = &ImageFunction> {
         self.functions.iter().filter(|f| f.is_kernel)
     }
 }

@@ -41,7 +41,7 @@ const STL: &[u64] = &[0x387, 0x987];
 
 /// A kernel, or a function that kernels call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Function {
+pub struct ImageFunction {
     /// As in the symbol table, mangled.
     pub name: String,
     /// Whether it is a kernel.
@@ -89,9 +89,9 @@ impl Usage {
 }
 
 /// The functions of a PTX text: its kernels.
-pub fn of_ptx(text: &[u8]) -> Vec<Function> {
+pub fn of_ptx(text: &[u8]) -> Vec<ImageFunction> {
     ptx::entries(text)
-        .map(|name| Function {
+        .map(|name| ImageFunction {
             name: name.to_owned(),
             is_kernel: true,
             usage: None,
@@ -103,7 +103,7 @@ pub fn of_ptx(text: &[u8]) -> Vec<Function> {
 ///
 /// # Errors
 /// The names in it overlap.
-pub fn of_cubin(cubin: &Cubin<'_>) -> Result<Vec<Function>, Flaw> {
+pub fn of_cubin(cubin: &Cubin<'_>) -> Result<Vec<ImageFunction>, Flaw> {
     let sections = Sections::new(cubin);
     let by_symbol = BySymbol::read(cubin.section(".nv.info").unwrap_or_default());
     let arch = cubin.arch().number;
@@ -115,7 +115,7 @@ pub fn of_cubin(cubin: &Cubin<'_>) -> Result<Vec<Function>, Flaw> {
         usage.stack = by_symbol.get(number, STACK);
         usage.frame = by_symbol.get(number, FRAME);
         usage.code = symbol.st_size(E);
-        functions.push(Function {
+        functions.push(ImageFunction {
             name: String::from_utf8_lossy(name).into_owned(),
             is_kernel: is_entry(symbol),
             usage: Some(usage),

@@ -57,7 +57,7 @@ pub use gpus::gpu_named;
 pub use host::{Format, read};
 pub use image::{Image, ImageFlags, ImageKind, ImagePlace, Method};
 pub use inspect::Inside;
-pub use kernels::{Function, Usage};
+pub use kernels::{ImageFunction, Usage};
 pub use listing::{Depth, FunctionRow, ImageRow, Listing, list};
 pub use ptx::ptx_kernels;
 pub use releases::{first_toolkit, last_toolkit};

@@ -8,7 +8,7 @@ use crate::demangle::demangle;
 use crate::error::{Flaw, Problem, ReadLimits};
 use crate::image::{Image, ImageKind, Method};
 use crate::inspect::Inside;
-use crate::kernels::Function;
+use crate::kernels::ImageFunction;
 use crate::source::Binary;
 
 /// How far to look.
@@ -84,7 +84,7 @@ pub struct FunctionRow {
     pub demangled: String,
     /// The rest.
     #[serde(flatten)]
-    pub function: Function,
+    pub function: ImageFunction,
 }
 
 impl ImageRow {

@@ -8,12 +8,12 @@ use sha2::{Digest, Sha256, Sha384, Sha512};
 
 /// What a line says about a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Entry {
+pub(crate) struct RecordLine {
     hash: String,
     size: usize,
 }
 
-impl Entry {
+impl RecordLine {
     /// The entry for a file with this content.
     pub(crate) fn from_content(content: &[u8]) -> Self {
         Self {
@@ -58,7 +58,10 @@ pub(crate) fn disagrees(record: &[u8], name: &str, content: &[u8]) -> bool {
 ///
 /// # Errors
 /// The name of a file that has no line.
-pub(crate) fn rewrite(record: &[u8], entries: &HashMap<String, Entry>) -> Result<Vec<u8>, String> {
+pub(crate) fn rewrite(
+    record: &[u8],
+    entries: &HashMap<String, RecordLine>,
+) -> Result<Vec<u8>, String> {
     let mut out = Vec::with_capacity(record.len());
     let mut seen = HashSet::new();
     for line in record.split_inclusive(|byte| *byte == b'\n') {
@@ -109,7 +112,7 @@ mod tests {
 
     #[test]
     fn a_line_about_other_content_is_noticed() {
-        let right = Entry::from_content(b"new").hash;
+        let right = RecordLine::from_content(b"new").hash;
         let says = |fields: &str| {
             let record = format!("b.py,sha256=x,1\r\n\"a,b\",{fields}\r\n");
             disagrees(record.as_bytes(), "a,b", b"new")
@@ -141,7 +144,7 @@ mod tests {
         let record =
             b"a.so,sha256=old,10\r\n\"with,comma.so\",sha512=older,20\r\nb.py,sha256=x,1\r\n\
             d.dist-info/RECORD,,\r\n";
-        let entry = Entry::from_content(b"new");
+        let entry = RecordLine::from_content(b"new");
         let entries = ["a.so", "with,comma.so"].map(|name| (name.to_owned(), entry.clone()));
         let written = rewrite(record, &entries.into()).expect("both are there");
         // What `openssl dgst -sha256 -binary | base64` says, in the alphabet of URLs.

@@ -14,7 +14,7 @@ use zip::result::ZipError;
 use crate::compress::CompressMode;
 use crate::error::ReadLimits;
 use crate::host::Format;
-use crate::record::{Entry, disagrees, rewrite};
+use crate::record::{RecordLine, disagrees, rewrite};
 use crate::selection::Keep;
 use crate::source::{OpenFailure, Wheel, head, map, unpack_member, wheel as open_wheel};
 use crate::thin::{Refusal, Thinned, thin_bytes};
@@ -99,7 +99,7 @@ pub fn thin_wheel<W: Write + Seek>(
     let text = read_whole(&mut wheel, record, limits)?;
     let mut done = ThinnedWheel::default();
     let mut changed: HashMap<usize, File> = HashMap::new();
-    let mut entries: HashMap<String, Entry> = HashMap::new();
+    let mut entries: HashMap<String, RecordLine> = HashMap::new();
     let mut first_refusal = None;
     for index in 0..wheel.len() {
         let thinned = match member(&mut wheel, (index, &text), keep, compress, limits)? {
@@ -114,7 +114,7 @@ pub fn thin_wheel<W: Write + Seek>(
             }
         };
         let (name, before, thinned) = thinned;
-        entries.insert(name.clone(), Entry::from_content(&thinned.bytes));
+        entries.insert(name.clone(), RecordLine::from_content(&thinned.bytes));
         let mut file = tempfile::tempfile()?;
         file.write_all(&thinned.bytes)?;
         file.rewind()?;

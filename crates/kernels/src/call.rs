@@ -1,7 +1,7 @@
 //! The functions by name, to write expressions with.
 
 use crate::expression::Expr;
-use crate::functions::{Function, Gives, with_functions};
+use crate::functions::{DeviceFunction, Gives, with_functions};
 
 macro_rules! calls {
     (@parameters 1, $f:expr, $name:ident, $doc:expr) => {
@@ -33,7 +33,7 @@ macro_rules! calls {
     };
     ($($name:ident $text:literal $arity:tt $gives:ident $formula:literal;)*) => {
         $(calls!(@parameters $arity,
-            { static F: Function = Function { name: $text, arity: $arity, gives: Gives::$gives, formula: $formula }; &F },
+            { static F: DeviceFunction = DeviceFunction { name: $text, arity: $arity, gives: Gives::$gives, formula: $formula }; &F },
             $name, concat!("`", $text, "`: ", $formula));)*
     };
 }

@@ -6,7 +6,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use crate::functions::Function;
+use crate::functions::DeviceFunction;
 
 /// An expression. Cloning one shares it.
 #[derive(Clone, Debug)]
@@ -26,7 +26,7 @@ pub enum Number {
 pub(crate) enum Node {
     Name(String),
     Number(Number),
-    Call(&'static Function, Vec<Expr>),
+    Call(&'static DeviceFunction, Vec<Expr>),
 }
 
 /// Drops the nodes one by one: a long sum is a deep tree, and recursion would overflow the stack.
@@ -73,7 +73,7 @@ impl Expr {
         })
     }
 
-    pub(crate) fn apply(function: &'static Function, arguments: Vec<Self>) -> Self {
+    pub(crate) fn apply(function: &'static DeviceFunction, arguments: Vec<Self>) -> Self {
         Self(Arc::new(Node::Call(function, arguments)))
     }
 

@@ -31,7 +31,7 @@ pub enum Gives {
 
 /// A function.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Function {
+pub struct DeviceFunction {
     /// Its name, in texts and in `warpcc::op`.
     pub name: &'static str,
     /// The number of its arguments.
@@ -42,7 +42,7 @@ pub struct Function {
     pub formula: &'static str,
 }
 
-impl Function {
+impl DeviceFunction {
     /// Whether it takes so many instructions that they limit the speed for 16-bit elements on an H200. Then two
     /// accesses per thread hide more of the latency. `docs/bench/rtc-h200.json` has the times.
     #[must_use]
@@ -98,15 +98,15 @@ impl Function {
 
 /// The function of a name.
 #[must_use]
-pub fn find(name: &str) -> Option<&'static Function> {
+pub fn find(name: &str) -> Option<&'static DeviceFunction> {
     ALL.iter().find(|each| each.name == name)
 }
 
 macro_rules! table {
     ($($name:ident $text:literal $arity:tt $gives:ident $formula:literal;)*) => {
         /// Every function, in the order of the documentation.
-        pub static ALL: &[Function] = &[
-            $(Function { name: $text, arity: $arity, gives: Gives::$gives, formula: $formula },)*
+        pub static ALL: &[DeviceFunction] = &[
+            $(DeviceFunction { name: $text, arity: $arity, gives: Gives::$gives, formula: $formula },)*
         ];
     };
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use crate::dtype::{DType, Family};
 use crate::expression::{Expr, Node, Number};
-use crate::functions::Function;
+use crate::functions::DeviceFunction;
 use crate::plan::PlanError;
 
 /// The most different calls in one expression. With more, compiling takes long and the registers are not enough.
@@ -115,7 +115,7 @@ impl Writer {
     fn write_call(
         &mut self,
         expr: &Expr,
-        function: &'static Function,
+        function: &'static DeviceFunction,
         arguments: &[Expr],
     ) -> Result<(), PlanError> {
         let given: Vec<&TypedText> = arguments
@@ -167,7 +167,7 @@ impl Writer {
 
 /// A call's text, type, and whether it is made of numbers alone.
 fn call(
-    function: &'static Function,
+    function: &'static DeviceFunction,
     given: &[&TypedText],
 ) -> Result<(String, DType, bool), PlanError> {
     let firm: Option<DType> = given

@@ -59,12 +59,12 @@ pub fn function_of(name: &str, names: &[&str]) -> Result<Expr, CallError> {
 
 /// The property of a number on which a kernel depends. A whole number must fit the type of the values it is used with.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-enum Kind {
+enum NumberKey {
     Int(i64),
     Float,
 }
 
-impl From<Number> for Kind {
+impl From<Number> for NumberKey {
     fn from(number: Number) -> Self {
         match number {
             Number::Int(value) => Self::Int(value),
@@ -123,7 +123,7 @@ fn are_alike(one: &Tensor, other: &Tensor) -> bool {
 /// meant, not an equal one.
 struct BoundExpr<T> {
     expr: Expr,
-    values: Vec<(String, Result<T, Kind>)>,
+    values: Vec<(String, Result<T, NumberKey>)>,
 }
 
 impl<T: Aspect> BoundExpr<T> {
@@ -131,7 +131,7 @@ impl<T: Aspect> BoundExpr<T> {
         let all = values.iter().map(|(name, value)| {
             let value = match value {
                 Value::Tensor(tensor) => Ok(T::from_tensor(tensor)),
-                Value::Number(number) => Err(Kind::from(*number)),
+                Value::Number(number) => Err(NumberKey::from(*number)),
             };
             ((*name).to_owned(), value)
         });
@@ -147,7 +147,7 @@ impl<T: Aspect> BoundExpr<T> {
             name.hash(&mut hasher);
             match value {
                 Value::Tensor(tensor) => T::feed(tensor, hasher),
-                Value::Number(number) => Kind::from(*number).hash(&mut hasher),
+                Value::Number(number) => NumberKey::from(*number).hash(&mut hasher),
             }
         }
     }
@@ -160,7 +160,7 @@ impl<T: Aspect> BoundExpr<T> {
                 name == given
                     && match (known, value) {
                         (Ok(known), Value::Tensor(tensor)) => known.is(tensor),
-                        (Err(known), Value::Number(number)) => *known == Kind::from(*number),
+                        (Err(known), Value::Number(number)) => *known == NumberKey::from(*number),
                         _ => false,
                     }
             })

@@ -16,7 +16,7 @@ use std::process::{Command, Stdio};
 use reference::{Datum, Random, expected, is_right, read, write};
 use warpcc_kernels::HEADER;
 use warpcc_kernels::dtype::{DType, Family};
-use warpcc_kernels::functions::{ALL, Function};
+use warpcc_kernels::functions::{ALL, DeviceFunction};
 
 /// The declarations that a host's library lacks, for text that is written for a GPU.
 const HOST: &str = concat!(include_str!("host.h"), include_str!("host_one_thread.h"));
@@ -25,7 +25,7 @@ const HOST: &str = concat!(include_str!("host.h"), include_str!("host_one_thread
 const EACH: usize = 600;
 
 struct Case {
-    function: &'static Function,
+    function: &'static DeviceFunction,
     types: Vec<DType>,
     output: DType,
     add: bool,
@@ -86,7 +86,7 @@ fn cases() -> Vec<Case> {
 }
 
 /// A function with arguments of different types.
-fn mixed(function: &'static Function) -> Vec<Case> {
+fn mixed(function: &'static DeviceFunction) -> Vec<Case> {
     let whole = [DType::I16, DType::U16, DType::I64, DType::U8];
     let any = [DType::BF16, DType::I32, DType::F16, DType::Bool];
     let combinations = [whole, any].into_iter().filter(|_| function.arity > 1);

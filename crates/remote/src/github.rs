@@ -37,7 +37,7 @@ use crate::settings::Layer;
 use archive::Archive;
 use parts::Parts;
 use service::Service;
-use warpcc_remote_client::bundle_index::{Index, Kind, Name, Place};
+use warpcc_remote_client::bundle_index::{BundlePlace, ContentKind, Index, Name};
 
 /// Digits of a bundle's number in its name. Names with others are not ours.
 const DIGITS: usize = 8;
@@ -119,7 +119,7 @@ impl Github {
     /// Hands on what is at `place`. False where it is not there any more.
     async fn read(
         &self,
-        place: &Place,
+        place: &BundlePlace,
         take: impl FnMut(&[u8]) -> Result<(), RemoteError> + Send,
     ) -> Result<bool, RemoteError> {
         let Some(parts) = &self.parts else {
@@ -134,7 +134,11 @@ impl Github {
 
     /// A bundle with other bytes than an index says is read no more, and what it had is uploaded again. A service that fails
     /// says nothing of the bundle.
-    fn judge<T>(&self, place: &Place, done: Result<T, RemoteError>) -> Result<T, RemoteError> {
+    fn judge<T>(
+        &self,
+        place: &BundlePlace,
+        done: Result<T, RemoteError>,
+    ) -> Result<T, RemoteError> {
         if let (Err(RemoteError::WrongBytes { .. }), Some(parts)) = (&done, &self.parts) {
             parts.give_up(place.bundle);
         }
@@ -142,7 +146,7 @@ impl Github {
     }
 
     /// The error for a bundle that is not what an index says. It is read no more.
-    fn lie(&self, place: &Place, why: &str) -> RemoteError {
+    fn lie(&self, place: &BundlePlace, why: &str) -> RemoteError {
         if let Some(parts) = &self.parts {
             parts.give_up(place.bundle);
         }
@@ -151,7 +155,7 @@ impl Github {
 
     async fn get_blob(&self, digest: &Digest, out: impl Write + Send) -> Result<bool, RemoteError> {
         let view = self.view().await?;
-        let place = view.find(&(Kind::Blob, digest.hash));
+        let place = view.find(&(ContentKind::Blob, digest.hash));
         let Some(place) = place.filter(|place| place.size == digest.size) else {
             return Ok(false);
         };
@@ -173,7 +177,7 @@ impl Github {
 
     /// Whether the newest bundles, or the one in the making, have it.
     fn will_be_there(&self, view: &Index, making: Option<&Archive>, name: &Name) -> bool {
-        let stays = |place: Place| {
+        let stays = |place: BundlePlace| {
             let gone = self
                 .parts
                 .as_ref()
@@ -198,7 +202,7 @@ impl Github {
 impl Backend for Github {
     async fn result(&self, key: &Key) -> Result<Option<ActionResult>, RemoteError> {
         let view = self.view().await?;
-        let Some(place) = view.find(&(Kind::Result, key.0)) else {
+        let Some(place) = view.find(&(ContentKind::Result, key.0)) else {
             return Ok(None);
         };
         if place.packed > LARGEST_RESULT as u64 {
@@ -229,7 +233,7 @@ impl Backend for Github {
         let view = self.view().await?;
         let slot = self.archive.lock().await;
         let there = |digest: &&Digest| {
-            !self.will_be_there(&view, slot.as_ref(), &(Kind::Blob, digest.hash))
+            !self.will_be_there(&view, slot.as_ref(), &(ContentKind::Blob, digest.hash))
         };
         Ok(digests.iter().filter(there).copied().collect())
     }
@@ -270,7 +274,7 @@ impl Backend for Github {
     fn is_aging(&self, key: &Key) -> bool {
         let view = lock(&self.view).clone();
         view.is_some_and(|view| {
-            let place = view.find(&(Kind::Result, key.0));
+            let place = view.find(&(ContentKind::Result, key.0));
             place.is_some_and(|place| view.is_aging(place.bundle))
         })
     }

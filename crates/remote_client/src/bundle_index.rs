@@ -44,7 +44,7 @@ impl Bundle {
 
 /// A kind of thing in a bundle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Kind {
+pub enum ContentKind {
     /// A serialized `ActionResult`, by its key.
     Result,
     /// A blob as a zstd frame, by its digest.
@@ -52,11 +52,11 @@ pub enum Kind {
 }
 
 /// What is looked up: the kind, and a key or the hash of a digest.
-pub type Name = (Kind, [u8; NAME]);
+pub type Name = (ContentKind, [u8; NAME]);
 
 /// Where something is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Place {
+pub struct BundlePlace {
     /// Length, unpacked.
     pub size: u64,
     /// The bundle.
@@ -87,7 +87,7 @@ impl Index {
     }
 
     /// Where `name` is.
-    pub fn find(&self, name: &Name) -> Option<Place> {
+    pub fn find(&self, name: &Name) -> Option<BundlePlace> {
         let wanted = encode_name(name);
         let (mut low, mut high) = (0, self.rows.len() / ROW);
         while low < high {
@@ -132,7 +132,10 @@ impl Index {
     }
 
     /// An index of these places.
-    pub fn of(known: BTreeSet<Bundle>, places: impl IntoIterator<Item = (Name, Place)>) -> Index {
+    pub fn of(
+        known: BTreeSet<Bundle>,
+        places: impl IntoIterator<Item = (Name, BundlePlace)>,
+    ) -> Index {
         let mut rows: Vec<Vec<u8>> = places
             .into_iter()
             .map(|(name, place)| encode(&name, &place))
@@ -204,7 +207,7 @@ impl Index {
     }
 }
 
-fn retain_rows(rows: &mut Vec<u8>, keeps: impl Fn(&Place) -> bool) {
+fn retain_rows(rows: &mut Vec<u8>, keeps: impl Fn(&BundlePlace) -> bool) {
     let mut kept = 0;
     for row in 0..rows.len() / ROW {
         let begin = row * ROW;
@@ -252,14 +255,14 @@ fn number_in(row: &[u8]) -> Option<u32> {
 fn encode_name(name: &Name) -> [u8; 1 + NAME] {
     let mut bytes = [0; 1 + NAME];
     bytes[0] = match name.0 {
-        Kind::Result => 0,
-        Kind::Blob => 1,
+        ContentKind::Result => 0,
+        ContentKind::Blob => 1,
     };
     bytes[1..].copy_from_slice(&name.1);
     bytes
 }
 
-fn encode(name: &Name, place: &Place) -> Vec<u8> {
+fn encode(name: &Name, place: &BundlePlace) -> Vec<u8> {
     let mut row = encode_name(name).to_vec();
     row.extend_from_slice(&place.size.to_le_bytes());
     row.extend_from_slice(&place.bundle.0.to_le_bytes());
@@ -268,11 +271,11 @@ fn encode(name: &Name, place: &Place) -> Vec<u8> {
     row
 }
 
-fn decode(row: &[u8]) -> Option<(Name, Place)> {
+fn decode(row: &[u8]) -> Option<(Name, BundlePlace)> {
     let (kind, row) = row.split_first()?;
     let kind = match kind {
-        0 => Kind::Result,
-        1 => Kind::Blob,
+        0 => ContentKind::Result,
+        1 => ContentKind::Blob,
         _ => return None,
     };
     let (name, row) = row.split_first_chunk::<NAME>()?;
@@ -280,7 +283,7 @@ fn decode(row: &[u8]) -> Option<(Name, Place)> {
     let (bundle, row) = row.split_first_chunk::<8>()?;
     let (at, row) = row.split_first_chunk::<8>()?;
     let packed = row.first_chunk::<8>()?;
-    let place = Place {
+    let place = BundlePlace {
         size: u64::from_le_bytes(*size),
         bundle: Bundle(u64::from_le_bytes(*bundle)),
         at: u64::from_le_bytes(*at),
@@ -297,8 +300,8 @@ mod tests {
         Bundle(u64::from(number) << 32 | 77)
     }
 
-    fn place(number: u32) -> Place {
-        Place {
+    fn place(number: u32) -> BundlePlace {
+        BundlePlace {
             size: 7,
             bundle: bundle(number),
             at: 32,
@@ -307,7 +310,7 @@ mod tests {
     }
 
     fn index(number: u32, names: &[u8]) -> Index {
-        let name = |byte: &u8| ((Kind::Blob, [*byte; 32]), place(number));
+        let name = |byte: &u8| ((ContentKind::Blob, [*byte; 32]), place(number));
         Index::of(BTreeSet::from([bundle(number)]), names.iter().map(name))
     }
 
@@ -317,9 +320,9 @@ mod tests {
         let read = Index::read(&all.bytes()).expect("an index");
         assert_eq!(read, all);
         for byte in 0..=255 {
-            let found = read.find(&(Kind::Blob, [byte; 32]));
+            let found = read.find(&(ContentKind::Blob, [byte; 32]));
             assert_eq!(found.is_some(), [1, 5, 9, 200].contains(&byte), "{byte}");
-            assert_eq!(read.find(&(Kind::Result, [byte; 32])), None);
+            assert_eq!(read.find(&(ContentKind::Result, [byte; 32])), None);
         }
     }
 
@@ -327,12 +330,12 @@ mod tests {
     fn the_newer_place_counts_and_old_bundles_fall_out() {
         let both = Index::merged([&index(2, &[1, 2]), &index(1, &[2, 3])]);
         let number = |byte: u8| {
-            both.find(&(Kind::Blob, [byte; 32]))
+            both.find(&(ContentKind::Blob, [byte; 32]))
                 .map(|p| p.bundle.number())
         };
         assert_eq!([1, 2, 3].map(number), [Some(2), Some(2), Some(1)]);
         let late = Index::merged([&both, &index(WINDOW + 1, &[4])]);
-        assert_eq!(late.find(&(Kind::Blob, [3; 32])), None);
+        assert_eq!(late.find(&(ContentKind::Blob, [3; 32])), None);
         assert_eq!(late.known, BTreeSet::from([bundle(2), bundle(WINDOW + 1)]));
         assert!(late.is_aging(bundle(2)) && !late.is_aging(bundle(WINDOW)));
     }

@@ -7,7 +7,7 @@ use crate::c_text::{c_text, with_zero};
 use crate::compiler::Compiled;
 use crate::environment::Environment;
 use crate::error::Error;
-use crate::nvfatbin::{Kind, NvFatbin, NvFatbinError, Part};
+use crate::nvfatbin::{NvFatbin, NvFatbinError, Part, PartKind};
 use crate::target::Target;
 use crate::version::Version;
 
@@ -123,11 +123,11 @@ impl FatbinMaker {
     }
 }
 
-fn kind_of(target: Target) -> Kind {
+fn kind_of(target: Target) -> PartKind {
     match target {
-        Target::Cubin(_) => Kind::Cubin,
-        Target::Ptx(_) => Kind::Ptx,
-        Target::LtoIr(_) => Kind::LtoIr,
+        Target::Cubin(_) => PartKind::Cubin,
+        Target::Ptx(_) => PartKind::Ptx,
+        Target::LtoIr(_) => PartKind::LtoIr,
     }
 }
 

@@ -57,7 +57,7 @@ pub(crate) struct NvFatbin {
 
 /// The kind of an image, in nvFatbin's terms.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum PartKind {
     Cubin,
     Ptx,
     LtoIr,
@@ -65,7 +65,7 @@ pub(crate) enum Kind {
 
 /// An image for the fat binary. PTX ends with a zero.
 pub(crate) struct Part<'j> {
-    pub kind: Kind,
+    pub kind: PartKind,
     pub bytes: &'j [u8],
     /// The architecture: `90a`.
     pub arch: CString,
@@ -137,9 +137,9 @@ impl NvFatbin {
             let (bytes, size) = (part.bytes.as_ptr().cast::<c_void>(), part.bytes.len());
             let (arch, name) = (part.arch.as_ptr(), part.name.as_ptr());
             let add = match part.kind {
-                Kind::Cubin => None,
-                Kind::Ptx => Some(self.ptx),
-                Kind::LtoIr => Some(self.lto_ir),
+                PartKind::Cubin => None,
+                PartKind::Ptx => Some(self.ptx),
+                PartKind::LtoIr => Some(self.lto_ir),
             };
             // SAFETY: the bytes are as many as are said, and live until the fat binary is made; the texts end with a
             // zero. That the bytes' content cannot harm the library is not known.

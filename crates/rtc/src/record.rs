@@ -106,7 +106,7 @@ impl Recorder {
             request.target,
             texts[0].id
         );
-        texts.push(Entry::new("recorded", &fields));
+        texts.push(RecordTable::new("recorded", &fields));
         self.add(&texts)
     }
 
@@ -123,7 +123,7 @@ impl Recorder {
             quoted(name),
             text.id
         );
-        self.add(&[text, Entry::new("recorded_ptx", &fields)])
+        self.add(&[text, RecordTable::new("recorded_ptx", &fields)])
     }
 
     fn not_recorded(&self, why: &str) -> String {
@@ -134,7 +134,7 @@ impl Recorder {
     }
 
     /// Records the entries that the file does not have.
-    fn add(&self, entries: &[Entry]) -> Result<(), String> {
+    fn add(&self, entries: &[RecordTable]) -> Result<(), String> {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if entries.iter().all(|entry| known.contains(&entry.id)) {
             return Ok(());
@@ -145,7 +145,7 @@ impl Recorder {
 }
 
 /// Adds the entries to the file that it does not have. Returns the ids of all entries that it has then.
-fn add(path: &Path, entries: &[Entry]) -> io::Result<HashSet<String>> {
+fn add(path: &Path, entries: &[RecordTable]) -> io::Result<HashSet<String>> {
     // Closing the file releases the lock.
     let (mut file, path) = locked(path)?;
     let mut content = Vec::new();
@@ -234,13 +234,13 @@ fn replace(path: &Path, file: &File, content: &[u8]) -> io::Result<()> {
 }
 
 /// A table in the file.
-struct Entry {
+struct RecordTable {
     /// A hash of its content.
     id: String,
     text: String,
 }
 
-impl Entry {
+impl RecordTable {
     fn new(table: &str, fields: &str) -> Self {
         let mut hasher = blake3::Hasher::new();
         hasher.update(table.as_bytes()).update(b"\n");
@@ -251,8 +251,8 @@ impl Entry {
     }
 }
 
-fn entry_of_text(text: &str) -> Entry {
-    Entry::new("text", &format!("text = {}\n", long(text)))
+fn entry_of_text(text: &str) -> RecordTable {
+    RecordTable::new("text", &format!("text = {}\n", long(text)))
 }
 
 /// A text on several lines, if TOML would return every byte of it: TOML may change other line ends.

@@ -40,7 +40,7 @@ pub(crate) enum Event<'l> {
         cwd: &'l Path,
     },
     File(Access, Identity, &'l Path),
-    Path(Kind, &'l Path),
+    Path(PathEvent, &'l Path),
     Held(&'l Path),
     Leads(Way, &'l Path, &'l Path),
     Variable(&'l OsStr),
@@ -102,9 +102,9 @@ pub(crate) enum Access {
     Looked,
 }
 
-/// The kind of access to a path.
+/// What was found out about a path, or done to it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum PathEvent {
     Listed,
     Found,
     Missing,
@@ -159,12 +159,12 @@ fn event(kind: u8, payload: &[u8]) -> Option<Event<'_>> {
         b'W' => file(Access::Written, payload)?,
         b'I' => file(Access::Looked, payload)?,
         b'h' => Event::Held(path(payload)?),
-        b'D' => Event::Path(Kind::Listed, path(payload)?),
-        b'S' => Event::Path(Kind::Found, path(payload)?),
-        b'M' => Event::Path(Kind::Missing, path(payload)?),
-        b'K' => Event::Path(Kind::Removed, path(payload)?),
-        b'O' => Event::Path(Kind::Nothing, path(payload)?),
-        b'p' => Event::Path(Kind::Pointed, path(payload)?),
+        b'D' => Event::Path(PathEvent::Listed, path(payload)?),
+        b'S' => Event::Path(PathEvent::Found, path(payload)?),
+        b'M' => Event::Path(PathEvent::Missing, path(payload)?),
+        b'K' => Event::Path(PathEvent::Removed, path(payload)?),
+        b'O' => Event::Path(PathEvent::Nothing, path(payload)?),
+        b'p' => Event::Path(PathEvent::Pointed, path(payload)?),
         b'Y' => leads(Way::Link, payload)?,
         b'Z' => leads(Way::Resolved, payload)?,
         b'V' => Event::Variable(OsStr::from_bytes(payload)),

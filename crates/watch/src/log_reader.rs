@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use crate::log::{self, Access, Event, Identity, Kind, LogError, Record, Way};
+use crate::log::{self, Access, Event, Identity, LogError, PathEvent, Record, Way};
 use crate::observed::Observed;
 use crate::path_text::PathText;
 use crate::programs::Programs;
@@ -255,22 +255,22 @@ impl<'k> Reader<'k> {
     }
 
     /// Handles a path without an identity.
-    fn path(&mut self, owner: u32, kind: Kind, path: PathText) {
+    fn path(&mut self, owner: u32, kind: PathEvent, path: PathText) {
         let Some(image) = self.images.get_mut(&owner) else {
             return;
         };
         let is_known = image.known;
         let program = &image.program;
         let paths = match kind {
-            Kind::Found => return self.found(path, is_known),
-            Kind::Listed => &mut self.observed.listed,
-            Kind::Missing => &mut self.observed.missing,
-            Kind::Nothing => &mut self.observed.nothing,
-            Kind::Pointed => {
+            PathEvent::Found => return self.found(path, is_known),
+            PathEvent::Listed => &mut self.observed.listed,
+            PathEvent::Missing => &mut self.observed.missing,
+            PathEvent::Nothing => &mut self.observed.nothing,
+            PathEvent::Pointed => {
                 self.observed.links_made.insert(path, program.clone());
                 return;
             }
-            Kind::Removed => {
+            PathEvent::Removed => {
                 let writers = self.observed.writers.entry(path.clone());
                 writers.or_insert_with(|| program.clone());
                 &mut self.observed.removed

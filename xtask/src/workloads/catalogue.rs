@@ -14,12 +14,12 @@ pub struct Catalogue {
     /// Archives to fetch.
     pub source: Vec<WorkloadSource>,
     /// The workloads.
-    pub workload: Vec<Entry>,
+    pub workload: Vec<WorkloadRecipe>,
 }
 
 impl Catalogue {
     /// The workload of this name.
-    pub fn entry(&self, name: &str) -> Result<&Entry> {
+    pub fn entry(&self, name: &str) -> Result<&WorkloadRecipe> {
         self.workload
             .iter()
             .find(|entry| entry.name == name)
@@ -57,7 +57,7 @@ pub struct WorkloadSource {
 
 /// How one workload is built; [`Workload`] explains the fields.
 #[derive(Debug, Deserialize)]
-pub struct Entry {
+pub struct WorkloadRecipe {
     pub name: String,
     pub needs: Vec<String>,
     pub dir: String,

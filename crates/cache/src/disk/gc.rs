@@ -36,7 +36,7 @@ pub struct Report {
     pub bad: Vec<PathBuf>,
 }
 
-pub(super) struct Entry {
+pub(super) struct StoreEntry {
     pub(super) path: PathBuf,
     used: SystemTime,
     pub(super) size: u64,
@@ -236,7 +236,7 @@ impl DiskStore {
         Ok(folders.map(|found| found.path()).collect())
     }
 
-    fn entries(&self) -> Result<Vec<Entry>, StoreError> {
+    fn entries(&self) -> Result<Vec<StoreEntry>, StoreError> {
         let mut entries = Vec::new();
         for folder in self.entry_folders()? {
             list_into(&folder, &mut entries)?;
@@ -246,7 +246,7 @@ impl DiskStore {
 }
 
 /// Lists the files below a folder. A file that disappears meanwhile is skipped.
-pub(super) fn list_into(folder: &Path, entries: &mut Vec<Entry>) -> Result<(), StoreError> {
+pub(super) fn list_into(folder: &Path, entries: &mut Vec<StoreEntry>) -> Result<(), StoreError> {
     let listing = match std::fs::read_dir(folder) {
         Ok(listing) => listing,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
@@ -255,7 +255,7 @@ pub(super) fn list_into(folder: &Path, entries: &mut Vec<Entry>) -> Result<(), S
     for found in listing.flatten() {
         match found.metadata() {
             Ok(metadata) if metadata.is_dir() => list_into(&found.path(), entries)?,
-            Ok(metadata) if metadata.is_file() => entries.push(Entry {
+            Ok(metadata) if metadata.is_file() => entries.push(StoreEntry {
                 path: found.path(),
                 used: metadata.modified().unwrap_or(SystemTime::UNIX_EPOCH),
                 size: u64::try_from(on_disk(metadata.len())).unwrap_or(u64::MAX),

@@ -1,6 +1,6 @@
 //! What a declaration has had so far, outside of its brackets: whether its braces are those of a class or of a function.
 
-use super::reader::{Kind, Piece};
+use super::reader::{Piece, TokenKind};
 
 /// A declaration, as far as it was read.
 #[derive(Clone, Copy, Default)]
@@ -12,7 +12,7 @@ pub struct Head<'t> {
     pub has_equals: bool,
     /// Whether a `:` was there that begins no list of initialisers.
     pub has_colon: bool,
-    pub function: Function,
+    pub function: FunctionHead,
     /// Whether `<` follows `]`: these may be a closure's template parameters.
     pub has_template_closure: bool,
     /// How many `<` are open. Those of a template's parameters are brackets of their own.
@@ -23,7 +23,7 @@ pub struct Head<'t> {
 
 /// Whether this declares a function whose body may follow.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
-pub enum Function {
+pub enum FunctionHead {
     #[default]
     No,
     /// After its parameters, and perhaps `const`, `noexcept` or attributes.
@@ -59,7 +59,7 @@ impl<'t> Class<'t> {
     /// `before` is the piece before the keyword.
     pub fn new(before: Piece) -> Self {
         let first: [&[u8]; 6] = [b"", b";", b"{", b"}", b">", b":"];
-        let is_first = before.kind == Kind::Sign && first.contains(&before.text);
+        let is_first = before.kind == TokenKind::Sign && first.contains(&before.text);
         Self {
             name: b"",
             at: 0,
@@ -80,23 +80,23 @@ impl<'t> Class<'t> {
         }
         let opens_brackets = piece.is(b"(") && takes_expression(last.text) || piece.is(b"[");
         self.part = match (self.part, piece.kind) {
-            (Part::Name, Kind::Word) if is_class_key(piece.text) && self.name.is_empty() => {
+            (Part::Name, TokenKind::Word) if is_class_key(piece.text) && self.name.is_empty() => {
                 Part::Name
             }
-            (Part::Name, Kind::Word) if takes_expression(piece.text) => Part::Name,
-            (Part::Name, Kind::Word) if self.name.is_empty() || last.is(b"::") => {
+            (Part::Name, TokenKind::Word) if takes_expression(piece.text) => Part::Name,
+            (Part::Name, TokenKind::Word) if self.name.is_empty() || last.is(b"::") => {
                 self.name = piece.text;
                 self.at = piece.at;
                 Part::Name
             }
-            (Part::Name, Kind::Word) if piece.is(b"final") => Part::Final,
-            (Part::Name | Part::Final, Kind::Sign) if piece.is(b":") => Part::Bases,
-            (Part::Name, Kind::Sign)
+            (Part::Name, TokenKind::Word) if piece.is(b"final") => Part::Final,
+            (Part::Name | Part::Final, TokenKind::Sign) if piece.is(b":") => Part::Bases,
+            (Part::Name, TokenKind::Sign)
                 if opens_brackets || matches!(piece.text, b"::" | b"<" | b">" | b"{") =>
             {
                 Part::Name
             }
-            (Part::Final, Kind::Sign) if piece.is(b"{") => Part::Final,
+            (Part::Final, TokenKind::Sign) if piece.is(b"{") => Part::Final,
             _ => Part::Other,
         };
     }
@@ -114,9 +114,9 @@ impl<'t> Head<'t> {
         }
         if let Some(class) = &mut self.class {
             class.take(piece, last, self.angles);
-        } else if is_class_key(piece.text) && piece.kind == Kind::Word {
+        } else if is_class_key(piece.text) && piece.kind == TokenKind::Word {
             let mut class = Class::new(last);
-            if self.has_equals || self.function != Function::No || self.angles > 0 {
+            if self.has_equals || self.function != FunctionHead::No || self.angles > 0 {
                 class.part = Part::Other;
             }
             self.class = Some(class);
@@ -129,7 +129,7 @@ impl<'t> Head<'t> {
             b":" => self.colon(last),
             _ => {}
         }
-        if self.function == Function::Declared {
+        if self.function == FunctionHead::Declared {
             self.after_parameters(piece, last);
         }
     }
@@ -137,8 +137,8 @@ impl<'t> Head<'t> {
     fn colon(&mut self, last: Piece) {
         if matches!(last.text, b"public" | b"private" | b"protected") {
             *self = Self::default();
-        } else if self.function == Function::Declared {
-            self.function = Function::Initialisers;
+        } else if self.function == FunctionHead::Declared {
+            self.function = FunctionHead::Initialisers;
         } else {
             self.has_colon = true;
         }
@@ -146,33 +146,33 @@ impl<'t> Head<'t> {
 
     fn after_parameters(&mut self, piece: Piece, last: Piece) {
         let goes_on = match piece.kind {
-            Kind::Word => {
+            TokenKind::Word => {
                 takes_expression(piece.text)
                     || matches!(
                         piece.text,
                         b"const" | b"volatile" | b"override" | b"final" | b"try"
                     )
             }
-            Kind::Sign => {
+            TokenKind::Sign => {
                 // Another list of parameters decides again, when it ends.
                 matches!(piece.text, b"&" | b"{" | b";" | b"->" | b"(" | b"[")
             }
-            Kind::Literal => false,
+            TokenKind::Literal => false,
         };
         self.function = match piece.text {
-            b"->" | b"requires" => Function::Tail,
-            b"(" if !takes_expression(last.text) => Function::No,
-            _ if goes_on => Function::Declared,
-            _ => Function::No,
+            b"->" | b"requires" => FunctionHead::Tail,
+            b"(" if !takes_expression(last.text) => FunctionHead::No,
+            _ if goes_on => FunctionHead::Declared,
+            _ => FunctionHead::No,
         };
     }
 
     /// Takes the end of round brackets, which may be a function's parameters.
     pub fn close_round(&mut self, are_parameters: bool) {
-        if matches!(self.function, Function::No | Function::Declared) {
+        if matches!(self.function, FunctionHead::No | FunctionHead::Declared) {
             self.function = match are_parameters && self.angles == 0 {
-                true => Function::Declared,
-                false => Function::No,
+                true => FunctionHead::Declared,
+                false => FunctionHead::No,
             };
         }
     }
@@ -180,10 +180,10 @@ impl<'t> Head<'t> {
     /// Whether braces after `last` are a function's body.
     pub fn is_body(&self, last: Piece) -> bool {
         match self.function {
-            Function::No => false,
-            Function::Declared | Function::Tail => !self.has_equals && !self.has_colon,
+            FunctionHead::No => false,
+            FunctionHead::Declared | FunctionHead::Tail => !self.has_equals && !self.has_colon,
             // After a name, these are an initialiser's.
-            Function::Initialisers => last.kind != Kind::Word && !last.is(b">"),
+            FunctionHead::Initialisers => last.kind != TokenKind::Word && !last.is(b">"),
         }
     }
 }
@@ -200,9 +200,9 @@ pub fn is_function_of_class(name: &[u8], before: Piece, class: &[u8]) -> bool {
         return false;
     }
     match before.kind {
-        Kind::Word => !is_reserved(before.text) && !is_specifier(before.text),
-        Kind::Sign => matches!(before.text, b">" | b"*" | b"&"),
-        Kind::Literal => false,
+        TokenKind::Word => !is_reserved(before.text) && !is_specifier(before.text),
+        TokenKind::Sign => matches!(before.text, b">" | b"*" | b"&"),
+        TokenKind::Literal => false,
     }
 }
 

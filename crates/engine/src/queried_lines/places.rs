@@ -2,7 +2,7 @@
 
 use super::brackets::{Braces, OpenBracket, Parentheses, Scope};
 use super::head::{is_attribute, takes_expression};
-use super::reader::{Kind, NextPiece, Piece};
+use super::reader::{NextPiece, Piece, TokenKind};
 use super::scan::Scan;
 use super::{Sort, whole_words};
 
@@ -177,7 +177,7 @@ impl<'t> Scan<'t> {
             if piece.at == name.at {
                 return true;
             }
-            if piece.kind != Kind::Word && !piece.is(b"::") {
+            if piece.kind != TokenKind::Word && !piece.is(b"::") {
                 return false;
             }
         }

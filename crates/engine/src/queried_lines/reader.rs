@@ -5,7 +5,7 @@ use crate::tokens::{Marker, end_of_literal, end_of_raw, is_word};
 /// What a piece is. As wide as a register: copies of one byte with its padding took a third of the whole time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(usize)]
-pub enum Kind {
+pub enum TokenKind {
     /// A name or a keyword.
     Word,
     /// A string, a character or a number.
@@ -17,7 +17,7 @@ pub enum Kind {
 /// One piece of a text.
 #[derive(Clone, Copy, Debug)]
 pub struct Piece<'t> {
-    pub kind: Kind,
+    pub kind: TokenKind,
     pub text: &'t [u8],
     /// Where it begins.
     pub at: usize,
@@ -26,13 +26,13 @@ pub struct Piece<'t> {
 impl Piece<'_> {
     /// What is before the first piece of a text.
     pub const NONE: Self = Self {
-        kind: Kind::Sign,
+        kind: TokenKind::Sign,
         text: b"",
         at: 0,
     };
 
     pub fn is(&self, text: &[u8]) -> bool {
-        self.kind != Kind::Literal && self.text == text
+        self.kind != TokenKind::Literal && self.text == text
     }
 }
 
@@ -93,25 +93,25 @@ impl<'t> Reader<'t> {
                     self.at += line.len();
                     return Ok(NextPiece::Directive(line));
                 }
-                b'0'..=b'9' => return Ok(self.piece(Kind::Literal, number(rest))),
+                b'0'..=b'9' => return Ok(self.piece(TokenKind::Literal, number(rest))),
                 b'"' | b'\'' => {
                     let inside = end_of_literal(&rest[1..], first).ok_or(NotUnderstood)?;
-                    return Ok(self.piece(Kind::Literal, 1 + inside));
+                    return Ok(self.piece(TokenKind::Literal, 1 + inside));
                 }
                 _ if is_word(first) => {
                     let length = rest.iter().take_while(|c| is_word(**c)).count();
                     if is_raw(&rest[..length]) && rest.get(length) == Some(&b'"') {
                         return self.raw(length);
                     }
-                    return Ok(self.piece(Kind::Word, length));
+                    return Ok(self.piece(TokenKind::Word, length));
                 }
                 _ => sign(rest)?,
             };
-            return Ok(self.piece(Kind::Sign, length));
+            return Ok(self.piece(TokenKind::Sign, length));
         }
     }
 
-    fn piece(&mut self, kind: Kind, length: usize) -> NextPiece<'t> {
+    fn piece(&mut self, kind: TokenKind, length: usize) -> NextPiece<'t> {
         let at = self.at;
         let text = &self.text[at..][..length];
         self.at += length;
@@ -127,7 +127,7 @@ impl<'t> Reader<'t> {
         if memchr::memmem::find(whole, b"\n# ").is_some() {
             return Err(NotUnderstood);
         }
-        Ok(self.piece(Kind::Literal, length))
+        Ok(self.piece(TokenKind::Literal, length))
     }
 
     fn skip_markers(&mut self) {

@@ -6,7 +6,7 @@ use super::brackets::{Braces, OpenBracket, Parentheses, Scope};
 use super::head::{
     Head, is_attribute, is_class_key, is_function_of_class, is_part_of_type, takes_expression,
 };
-use super::reader::{Kind, NextPiece, Piece, Reader};
+use super::reader::{NextPiece, Piece, Reader, TokenKind};
 use super::{Names, whole_words};
 
 /// How deep brackets may be: each place of a name looks through them.
@@ -71,9 +71,9 @@ impl<'t> Scan<'t> {
                         self.head.take(piece, self.last, self.before_last);
                     }
                     match piece.kind {
-                        Kind::Word => self.word(piece)?,
-                        Kind::Sign => self.sign(piece.text)?,
-                        Kind::Literal => {}
+                        TokenKind::Word => self.word(piece)?,
+                        TokenKind::Sign => self.sign(piece.text)?,
+                        TokenKind::Literal => {}
                     }
                     self.before_last = std::mem::replace(&mut self.last, piece);
                 }
@@ -108,7 +108,7 @@ impl<'t> Scan<'t> {
 
     /// Notes the names of classes: a function of that name is a constructor.
     fn class_name(&mut self, piece: Piece<'t>) {
-        if piece.kind == Kind::Word && is_class_key(piece.text) {
+        if piece.kind == TokenKind::Word && is_class_key(piece.text) {
             if !matches!(self.open.last(), Some(OpenBracket::Angle)) {
                 self.class_at = Some(self.open.len());
             }
@@ -118,12 +118,12 @@ impl<'t> Scan<'t> {
             return;
         }
         match piece.kind {
-            Kind::Word if takes_expression(piece.text) => {}
-            Kind::Word => {
+            TokenKind::Word if takes_expression(piece.text) => {}
+            TokenKind::Word => {
                 self.names.classes.push(piece.text);
                 self.class_at = None;
             }
-            Kind::Sign if matches!(piece.text, b"(" | b"[" | b"::") => {}
+            TokenKind::Sign if matches!(piece.text, b"(" | b"[" | b"::") => {}
             _ => self.class_at = None,
         }
     }
@@ -188,7 +188,7 @@ impl<'t> Scan<'t> {
     }
 
     fn round(&self) -> Parentheses<'t> {
-        let before = (self.last.kind == Kind::Word).then_some(self.last);
+        let before = (self.last.kind == TokenKind::Word).then_some(self.last);
         let is_operator = self.before_last.is(b"operator") || is_part_of_type(self.last.text);
         let may_declare = match self.scope() {
             Some(Braces {

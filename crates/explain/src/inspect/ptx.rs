@@ -9,7 +9,7 @@ use crate::block::{Block, Line, NamedValue};
 /// Lines of the first entry point that are shown.
 const SHOWN: usize = 36;
 
-struct Entry<'t> {
+struct EntryPoint<'t> {
     name: &'t str,
     parameters: Vec<String>,
     bounds: Vec<&'t str>,
@@ -100,8 +100,8 @@ fn laid_out(line: &str) -> String {
     format!("{}{}", "    ".repeat(depth), words.join(" "))
 }
 
-fn entries(text: &str) -> Vec<Entry<'_>> {
-    let mut found: Vec<Entry<'_>> = Vec::new();
+fn entries(text: &str) -> Vec<EntryPoint<'_>> {
+    let mut found: Vec<EntryPoint<'_>> = Vec::new();
     let mut open = false;
     for line in text.lines() {
         let words = line.trim();
@@ -110,7 +110,7 @@ fn entries(text: &str) -> Vec<Entry<'_>> {
         {
             let name = rest.trim_start();
             let end = name.find(['(', ' ']).unwrap_or(name.len());
-            found.push(Entry {
+            found.push(EntryPoint {
                 name: &name[..end],
                 parameters: Vec::new(),
                 bounds: Vec::new(),

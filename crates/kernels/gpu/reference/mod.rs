@@ -18,7 +18,7 @@ pub use judge::{Expected, is_right};
 pub use random::Random;
 
 use warpcc_kernels::dtype::{DType, Family};
-use warpcc_kernels::functions::{Function, Gives};
+use warpcc_kernels::functions::{DeviceFunction, Gives};
 
 use backward::may_be_lost;
 use datum::wrap;
@@ -27,7 +27,7 @@ use judge::units;
 use real::real;
 
 /// The expected result of the function for arguments of these types.
-pub fn expected(function: &Function, types: &[DType], values: &[Datum]) -> Expected {
+pub fn expected(function: &DeviceFunction, types: &[DType], values: &[Datum]) -> Expected {
     let mixed = types.iter().copied().reduce(DType::mixed).expect("some");
     let dtype = function.value_of(types).expect("it takes them");
     let name = function.name;

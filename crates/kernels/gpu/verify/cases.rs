@@ -4,7 +4,7 @@ use warpcc_kernels::dtype::DType;
 use warpcc_kernels::elementwise;
 use warpcc_kernels::elementwise::Value;
 use warpcc_kernels::expression::Expr;
-use warpcc_kernels::functions::{ALL, Function, find};
+use warpcc_kernels::functions::{ALL, DeviceFunction, find};
 use warpcc_kernels::plan::{Plan, PlanError, Tensor, WriteMode};
 
 #[path = "reductions.rs"]
@@ -104,7 +104,7 @@ const NAMES: [&str; 4] = ["a", "b", "c", "d"];
 const N: u64 = 1001;
 
 /// Bytes of each of a function's arguments.
-fn arguments(function: &Function, types: &[DType], random: &mut Random) -> Vec<Vec<u8>> {
+fn arguments(function: &DeviceFunction, types: &[DType], random: &mut Random) -> Vec<Vec<u8>> {
     let mut data: Vec<Vec<u8>> = vec![Vec::new(); types.len()];
     for _ in 0..N {
         let tuple = random.elements(function.name, types);
@@ -117,7 +117,7 @@ fn arguments(function: &Function, types: &[DType], random: &mut Random) -> Vec<V
 
 fn function_case(
     group: &'static str,
-    function: &'static Function,
+    function: &'static DeviceFunction,
     types: Vec<DType>,
     output: DType,
     request: WriteMode,

@@ -10,7 +10,7 @@ use std::time::Duration;
 use super::beginning::{self, Beginning};
 use crate::backend::UploadSource;
 use crate::error::RemoteError;
-use warpcc_remote_client::bundle_index::{Bundle, Index, Kind, Name, Place};
+use warpcc_remote_client::bundle_index::{Bundle, BundlePlace, ContentKind, Index, Name};
 
 /// A bundle that has so many bytes is given away, and another one begun.
 const FULL: u64 = 256 << 20;
@@ -24,7 +24,7 @@ pub struct Archive {
     file: File,
     path: PathBuf,
     length: u64,
-    places: BTreeMap<Name, Place>,
+    places: BTreeMap<Name, BundlePlace>,
 }
 
 impl Archive {
@@ -80,7 +80,7 @@ impl Archive {
     pub fn add_result(&mut self, key: [u8; 32], bytes: &[u8]) -> Result<(), RemoteError> {
         let begin = self.length;
         self.append(bytes)?;
-        self.placed((Kind::Result, key), bytes.len() as u64, begin);
+        self.placed((ContentKind::Result, key), bytes.len() as u64, begin);
         Ok(())
     }
 
@@ -94,7 +94,7 @@ impl Archive {
         size: u64,
         source: &UploadSource,
     ) -> Result<(), RemoteError> {
-        if self.has(&(Kind::Blob, hash)) {
+        if self.has(&(ContentKind::Blob, hash)) {
             return Ok(());
         }
         let begin = self.length;
@@ -111,7 +111,7 @@ impl Archive {
                 self.length = copied.map_err(|error| at(&self.path, &error))?;
             }
         }
-        self.placed((Kind::Blob, hash), size, begin);
+        self.placed((ContentKind::Blob, hash), size, begin);
         Ok(())
     }
 
@@ -126,7 +126,7 @@ impl Archive {
     }
 
     fn placed(&mut self, name: Name, size: u64, begin: u64) {
-        let place = Place {
+        let place = BundlePlace {
             size,
             // Known when the name is taken.
             bundle: Bundle(0),
@@ -146,7 +146,7 @@ impl Archive {
         before: &Index,
         keeps: impl Fn(Bundle) -> bool,
     ) -> Result<Index, RemoteError> {
-        let here = |(name, place): (&Name, &Place)| (*name, Place { bundle, ..*place });
+        let here = |(name, place): (&Name, &BundlePlace)| (*name, BundlePlace { bundle, ..*place });
         let own = Index::of([bundle].into(), self.places.iter().map(here));
         let index = Index::merged([&own, &before.without(keeps)]);
         let packed = zstd::bulk::compress(&index.bytes(), LEVEL);

@@ -131,11 +131,11 @@ impl ReadAllowance {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use warpcc_remote_client::bundle_index::{Kind, Place};
+    use warpcc_remote_client::bundle_index::{BundlePlace, ContentKind};
 
     fn packed(number: u32, rows: u32) -> (Bundle, Vec<u8>) {
         let bundle = Bundle::new(number, 0);
-        let place = Place {
+        let place = BundlePlace {
             size: 1,
             bundle,
             at: 32,
@@ -144,7 +144,7 @@ mod tests {
         let row = |row: u32| {
             let mut name = [0; 32];
             name[..4].copy_from_slice(&row.to_be_bytes());
-            ((Kind::Blob, name), place)
+            ((ContentKind::Blob, name), place)
         };
         let index = Index::of([bundle].into(), (0..rows).map(row));
         let packed = zstd::bulk::compress(&index.bytes(), 3);

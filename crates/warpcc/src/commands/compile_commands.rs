@@ -20,7 +20,7 @@ use super::output;
 use crate::config::Config;
 use crate::process_context::ProcessContext;
 use clangd::Clangd;
-use database::Entry;
+use database::CompileCommand;
 use print::Written;
 use translate::{Reading, Translator};
 
@@ -45,7 +45,7 @@ pub fn run(
         output: output.clone(),
         ..Written::default()
     };
-    let mut kept: Vec<Entry> = Vec::new();
+    let mut kept: Vec<CompileCommand> = Vec::new();
     let entries = match &args.database {
         Some(database) => {
             let database = context.directory.join(database);

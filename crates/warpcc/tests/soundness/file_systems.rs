@@ -11,7 +11,7 @@ use warpcc_cache::{InputManifestBuilder, ManifestVerdict, Signature};
 
 use crate::space::{TestSpace, make_dir};
 use crate::{KERNEL, ONE};
-use mounts::{IMAGES, Kind, RELAYERED, WRITABLE, inside, say};
+use mounts::{IMAGES, MountKind, RELAYERED, WRITABLE, inside, say};
 
 /// The kinds that are always tried. `WARPCC_TEST_FILE_SYSTEMS` names others; with `all`, the test takes ten minutes.
 const USUAL: &str = "ext4-128 overlay bindfs squashfs ext4-image ext4-twin overlay-of-erofs";
@@ -73,12 +73,12 @@ fn edit(space: &TestSpace) -> u32 {
 }
 
 /// Tries every kind, and fails when any failed.
-fn each(test: &str, kinds: &[Kind], try_one: impl Fn(&Kind)) {
+fn each(test: &str, kinds: &[MountKind], try_one: impl Fn(&MountKind)) {
     if !inside(test) {
         return;
     }
     let only = std::env::var("WARPCC_TEST_FILE_SYSTEMS").unwrap_or_else(|_| USUAL.to_owned());
-    let wanted = |kind: &&Kind| only == "all" || only.split(' ').any(|name| name == kind.name);
+    let wanted = |kind: &&MountKind| only == "all" || only.split(' ').any(|name| name == kind.name);
     let failed = kinds.iter().filter(wanted).filter(|kind| {
         let tried = catch_unwind(AssertUnwindSafe(|| try_one(kind)));
         if tried.is_err() {

@@ -2,7 +2,7 @@
 //! through readelf, objcopy and objdump, and only to word the message or to set the
 //! keep folder's name aside.
 
-use super::snapshot::{Entry, Snapshot};
+use super::snapshot::{Snapshot, SnapshotEntry};
 use super::streams::without_folder;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -44,19 +44,19 @@ pub fn differences(
 
 fn unequal(
     name: &str,
-    want: &Entry,
-    got: &Entry,
+    want: &SnapshotEntry,
+    got: &SnapshotEntry,
     exactness: Exactness,
     scratch: &Path,
 ) -> Option<String> {
     let (
-        Entry::File {
+        SnapshotEntry::File {
             mode,
             links,
             owner,
             bytes,
         },
-        Entry::File {
+        SnapshotEntry::File {
             mode: got_mode,
             links: got_links,
             owner: got_owner,
@@ -99,9 +99,9 @@ fn unequal(
     ))
 }
 
-fn kind(entry: &Entry) -> String {
+fn kind(entry: &SnapshotEntry) -> String {
     match entry {
-        Entry::File { .. } => "a file".to_owned(),
+        SnapshotEntry::File { .. } => "a file".to_owned(),
         other => format!("{other:?}"),
     }
 }

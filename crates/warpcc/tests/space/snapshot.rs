@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 /// One name in a folder.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Entry {
+pub enum SnapshotEntry {
     /// A file with its permission bits.
     File {
         /// The permission bits: an output with 0600, from a temporary file, would break `make install`.
@@ -36,7 +36,7 @@ type Signature = (u64, u64, i64, i64, i64, i64);
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Snapshot {
     /// The files, links and folders.
-    pub entries: BTreeMap<String, Entry>,
+    pub entries: BTreeMap<String, SnapshotEntry>,
     #[serde(skip)]
     signatures: BTreeMap<String, Signature>,
 }
@@ -54,7 +54,7 @@ impl Snapshot {
         let is_new = |name: &String| {
             let lasts = matches!(
                 self.entries.get(name),
-                Some(Entry::Dir | Entry::Special(..))
+                Some(SnapshotEntry::Dir | SnapshotEntry::Special(..))
             );
             match (self.signatures.get(name), before.signatures.get(name)) {
                 // A folder's and a pipe's times change with use; only a new one counts.
@@ -74,7 +74,7 @@ impl Snapshot {
         for (name, entry) in self.entries.iter().rev() {
             let path = root.join(name);
             match entry {
-                Entry::Dir => drop(fs::remove_dir(&path)),
+                SnapshotEntry::Dir => drop(fs::remove_dir(&path)),
                 _ => super::remove_tree(&path),
             }
         }
@@ -94,11 +94,11 @@ impl Snapshot {
                 .into_owned();
             let entry = if meta.is_dir() {
                 self.walk(root, &path);
-                Entry::Dir
+                SnapshotEntry::Dir
             } else if meta.is_symlink() {
-                Entry::Link(fs::read_link(&path).unwrap_or_default())
+                SnapshotEntry::Link(fs::read_link(&path).unwrap_or_default())
             } else if meta.is_file() {
-                Entry::File {
+                SnapshotEntry::File {
                     mode: meta.permissions().mode() & 0o7777,
                     links: meta.nlink(),
                     owner: (meta.uid(), meta.gid()),
@@ -106,7 +106,7 @@ impl Snapshot {
                 }
             } else {
                 // Reading it may block.
-                Entry::Special(meta.mode(), meta.rdev())
+                SnapshotEntry::Special(meta.mode(), meta.rdev())
             };
             let signature = (
                 meta.ino(),

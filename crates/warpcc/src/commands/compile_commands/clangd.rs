@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 use anyhow::bail;
 use warpcc_engine::search_path::is_executable;
 
-use super::database::Entry;
+use super::database::CompileCommand;
 use super::translate::{Reading, Source};
 use crate::locate;
 use crate::process_context::ProcessContext;
@@ -79,7 +79,7 @@ impl Clangd {
         ];
         let mut words: Vec<String> = words.map(str::to_owned).into();
         words.extend([format!("--cuda-gpu-arch={architecture}"), "x.cu".into()]);
-        let entry = Entry {
+        let entry = CompileCommand {
             directory: folder.path().to_str()?.to_owned(),
             file: "x.cu".into(),
             arguments: Some(words),

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 /// One command. It has `arguments`, or `command`, which is for a shell.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Entry {
+pub struct CompileCommand {
     /// The working directory.
     pub directory: String,
     /// The source.
@@ -24,7 +24,7 @@ pub struct Entry {
     pub output: Option<String>,
 }
 
-impl Entry {
+impl CompileCommand {
     /// The words of the command; `None` where its quotes are not closed, or it has none.
     pub fn words(&self) -> Option<Vec<String>> {
         match &self.arguments {
@@ -43,7 +43,7 @@ impl Entry {
 ///
 /// # Errors
 /// It cannot be read, or is no database.
-pub fn read(file: &Path) -> anyhow::Result<Vec<Entry>> {
+pub fn read(file: &Path) -> anyhow::Result<Vec<CompileCommand>> {
     let bytes = fs::read(file).with_context(|| format!("cannot read {}", file.display()))?;
     serde_json::from_slice(&bytes)
         .with_context(|| format!("{} is not a compilation database", file.display()))

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use super::database::Entry;
+use super::database::CompileCommand;
 use crate::call_record::records;
 use crate::config::Config;
 use crate::store::need_store;
@@ -12,7 +12,7 @@ use warpcc_report::InvocationRecord;
 /// The last call for each source.
 pub struct RecordedCommands {
     /// In the order of the sources' paths.
-    pub entries: Vec<Entry>,
+    pub entries: Vec<CompileCommand>,
     /// How many calls were left out because their command lines are not remembered whole.
     pub cut: usize,
 }
@@ -67,7 +67,7 @@ pub fn calls_below(project: &Path, config: &Config) -> anyhow::Result<RecordedCo
             recorded.cut += 1;
             continue;
         }
-        recorded.entries.push(Entry {
+        recorded.entries.push(CompileCommand {
             directory: call.directory,
             file: source,
             arguments: Some(call.args),

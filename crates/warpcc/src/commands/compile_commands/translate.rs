@@ -9,7 +9,7 @@ use warpcc_plan::clang::{self, SourceReading};
 use warpcc_plan::{TaskGraph, Transcript};
 
 use super::super::nvcc::{find_nvcc, split_compiler};
-use super::database::Entry;
+use super::database::CompileCommand;
 use crate::config::{BEHIND, Config};
 use crate::fallback;
 use crate::process_context::ProcessContext;
@@ -17,11 +17,11 @@ use crate::process_context::ProcessContext;
 /// What a database says about one command.
 pub enum Reading {
     /// It is not one of nvcc.
-    Other(Entry),
+    Other(CompileCommand),
     /// nvcc does not say what it would do.
     Refused {
         /// As it was.
-        entry: Entry,
+        entry: CompileCommand,
         /// What nvcc says.
         why: String,
     },
@@ -55,7 +55,7 @@ pub struct Translator<'a> {
 
 impl Translator<'_> {
     /// Asks nvcc what a command does.
-    pub fn read(&self, entry: Entry) -> Reading {
+    pub fn read(&self, entry: CompileCommand) -> Reading {
         let Some(words) = entry.words() else {
             return Reading::Other(entry);
         };
@@ -75,7 +75,7 @@ impl Translator<'_> {
 
     fn sources(
         &self,
-        entry: &Entry,
+        entry: &CompileCommand,
         named: &Path,
         args: &[OsString],
     ) -> Result<Vec<Source>, String> {
@@ -147,7 +147,7 @@ pub fn entry_of(
     source: &Source,
     host: bool,
     names: Option<&BTreeMap<String, Option<String>>>,
-) -> Entry {
+) -> CompileCommand {
     let mut words: Vec<String> = vec!["clang++".into(), "-x".into()];
     match &source.reading.device {
         None => words.push("c++".into()),
@@ -178,7 +178,7 @@ pub fn entry_of(
         words.push("-Wno-unknown-cuda-version".into());
     }
     words.extend(["-fsyntax-only".into(), source.reading.source.clone()]);
-    Entry {
+    CompileCommand {
         directory: source.directory.clone(),
         file: source.reading.source.clone(),
         arguments: Some(words),

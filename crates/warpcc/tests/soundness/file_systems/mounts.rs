@@ -11,7 +11,7 @@ const INSIDE: &str = "WARPCC_TEST_MOUNTS";
 
 /// A way to mount a file system. The scripts are given `$AT`, where to mount, `$FROM`, a folder with the first content,
 /// and `$OWN`, an empty folder for images and layers.
-pub struct Kind {
+pub struct MountKind {
     /// The name for messages and folders.
     pub name: &'static str,
     /// The name that has to be in `/proc/filesystems`.
@@ -19,8 +19,8 @@ pub struct Kind {
     script: &'static str,
 }
 
-const fn kind(name: &'static str, needs: &'static str, script: &'static str) -> Kind {
-    Kind {
+const fn kind(name: &'static str, needs: &'static str, script: &'static str) -> MountKind {
+    MountKind {
         name,
         needs,
         script,
@@ -28,7 +28,7 @@ const fn kind(name: &'static str, needs: &'static str, script: &'static str) -> 
 }
 
 /// File systems that can be written where they are mounted.
-pub const WRITABLE: &[Kind] = &[
+pub const WRITABLE: &[MountKind] = &[
     kind("tmpfs", "tmpfs", "mount -t tmpfs none $AT"),
     kind("ramfs", "ramfs", "mount -t ramfs none $AT"),
     kind("bind", "proc", "mount --bind $OWN $AT"),
@@ -98,7 +98,7 @@ pub const WRITABLE: &[Kind] = &[
 ];
 
 /// File systems made as an image of `$FROM`.
-pub const IMAGES: &[Kind] = &[
+pub const IMAGES: &[MountKind] = &[
     kind(
         "squashfs",
         "squashfs",
@@ -170,7 +170,7 @@ pub const IMAGES: &[Kind] = &[
 ];
 
 /// An image of `$FROM` below a layer that stays: `upper` next to `$AT`.
-pub const RELAYERED: Kind = kind(
+pub const RELAYERED: MountKind = kind(
     "relayered",
     "overlay",
     "mkdir -p $OWN/l $OWN/w ${AT%/*}/upper; mksquashfs $FROM $OWN/i -quiet -no-progress >$OWN/log
@@ -210,7 +210,7 @@ pub struct Mounted {
     own: PathBuf,
 }
 
-impl Kind {
+impl MountKind {
     /// Mounts the file system at `at`, with its images and layers in `own`. `None`, after a message, where this machine
     /// cannot.
     pub fn mount(&self, at: &Path, own: &Path, from: &Path) -> Option<Mounted> {

@@ -6,8 +6,8 @@ use std::path::Path;
 use std::process::Command;
 
 use crate::space::{
-    Entry, Exactness, Outcome, Program, Snapshot, StreamRule, TestSpace, differences, finish,
-    make_dir, remove_tree,
+    Exactness, Outcome, Program, Snapshot, SnapshotEntry, StreamRule, TestSpace, differences,
+    finish, make_dir, remove_tree,
 };
 
 pub(super) const SOURCE: &str = "__global__ void k(int *x) { *x = 1; }\nint main() { return 0; }\n";
@@ -39,7 +39,7 @@ pub(super) fn rule(space: &TestSpace) -> StreamRule {
 pub(super) fn tree(space: &TestSpace) -> Snapshot {
     let mut tree = Snapshot::take(&space.work());
     for entry in tree.entries.values_mut() {
-        if let Entry::File { bytes, .. } = entry {
+        if let SnapshotEntry::File { bytes, .. } = entry {
             let mut at = 0;
             while let Some(found) = memchr::memmem::find(&bytes[at..], b"tmpxft_") {
                 at += found + "tmpxft_".len();
