@@ -43,6 +43,12 @@ impl<'s> KnownPrograms<'s> {
         }
     }
 
+    /// Whether the plugins that a program loads are its own, and ask for variables by name.
+    pub fn has_own_plugins(&self, executable: &Path) -> bool {
+        let family = family(executable).filter(|family| family.has_own_plugins());
+        family.is_some() && self.maker(executable).is_some()
+    }
+
     /// Whether a program is one of NVIDIA's. They ask for the working directory in every run. Where a result is known to
     /// contain the directory, the key contains it; any other result is searched for it (`folder_in_result.rs`).
     pub fn is_nvidias(&self, executable: &Path, has_environ: bool) -> bool {
@@ -55,7 +61,7 @@ impl<'s> KnownPrograms<'s> {
     }
 
     fn maker(&self, executable: &Path) -> Option<Maker> {
-        let family = Family::of_name(executable.file_name().and_then(OsStr::to_str)?)?;
+        let family = family(executable)?;
         let all = || self.found.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(found) = all().get(executable) {
             return *found;
@@ -76,6 +82,11 @@ impl<'s> KnownPrograms<'s> {
         // A program that cannot be read is not known.
         answer.is_ok_and(|answer| answer == [true.into()])
     }
+}
+
+/// The family to which a program may belong, by its name.
+fn family(executable: &Path) -> Option<&'static Family> {
+    Family::of_name(executable.file_name().and_then(OsStr::to_str)?)
 }
 
 #[cfg(test)]

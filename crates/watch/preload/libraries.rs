@@ -1,32 +1,69 @@
-//! The libraries that are mapped into the process.
+//! Logs the shared libraries of a process, and which of them may look through all variables.
+//!
+//! It runs without the lock of the state: the loader takes its own, and the thread that holds that one may wait for ours.
 
 use core::ffi::{CStr, c_int, c_void};
+use core::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::identity::Identity;
-use crate::state::file;
-use crate::sys::{self, text};
+use crate::sys::{self, LoadedObject, text};
+use crate::{state, symbols};
 
-/// Logs every mapped library except this one: at the start, and again later for those that `dlopen` loaded.
-///
-/// It runs without our lock: the loader takes its own, and the thread that holds that one may wait for ours.
+/// The number of objects at the start of the program; 0 before it was counted. Later ones are behind them.
+static AT_START: AtomicUsize = AtomicUsize::new(0);
+
+/// What is known of the objects that were visited.
+#[derive(Default)]
+struct Visit {
+    count: usize,
+    /// Whether this library was among them.
+    behind_ours: bool,
+}
+
+/// Logs every library when the program starts.
+pub(crate) fn log_first() {
+    AT_START.store(log_all(), Ordering::Relaxed);
+}
+
+/// Logs every library again, for those that `dlopen` loaded.
 pub(crate) fn log() {
-    extern "C" fn visit(object: *mut sys::LoadedObject, _: usize, _: *mut c_void) -> c_int {
-        // SAFETY: the loader's description, valid for the call.
-        let (object, name) = unsafe { (&*object, text((*object).name)) };
-        // The main program's name is empty, and that of the kernel's object has no slash.
-        if let Some(name) = name.filter(|name| name.contains(&b'/') && !ours(object)) {
-            // SAFETY: the loader's names end in NUL.
-            let identity = Identity::of_path(unsafe { CStr::from_ptr(object.name) });
-            file(b'L', &identity, name);
-        }
-        0
+    log_all();
+}
+
+fn log_all() -> usize {
+    let mut seen = Visit::default();
+    // SAFETY: `visit` has the signature, and the data has the type that it expects.
+    unsafe { sys::dl_iterate_phdr(visit, (&raw mut seen).cast()) };
+    seen.count
+}
+
+extern "C" fn visit(object: *mut LoadedObject, _: usize, data: *mut c_void) -> c_int {
+    // SAFETY: the loader's description, valid for the call, and what `log_all` passed.
+    let (object, seen) = unsafe { (&*object, &mut *data.cast::<Visit>()) };
+    let at_start = AT_START.load(Ordering::Relaxed);
+    let is_late = at_start > 0 && seen.count >= at_start;
+    seen.count += 1;
+    if ours(object) {
+        seen.behind_ours = true;
+        return 0;
     }
-    // SAFETY: `visit` has the signature.
-    unsafe { sys::dl_iterate_phdr(visit, core::ptr::null_mut()) };
+    // SAFETY: the loader's names end in NUL.
+    let name = unsafe { text(object.name) };
+    // The main program's name is empty, and that of the kernel's object has no slash.
+    if let Some(name) = name.filter(|name| name.contains(&b'/')) {
+        // SAFETY: as above.
+        let identity = Identity::of_path(unsafe { CStr::from_ptr(object.name) });
+        state::file(b'L', &identity, name);
+        // The user's own preloaded libraries come before this one, the program's come after it. SAFETY: the object is loaded.
+        if (is_late || !seen.behind_ours) && unsafe { symbols::has_environ(object) } {
+            state::path(b'j', name);
+        }
+    }
+    0
 }
 
 /// Whether the object is this library.
-pub(crate) fn ours(object: &sys::LoadedObject) -> bool {
+pub(crate) fn ours(object: &LoadedObject) -> bool {
     let here = ours as *const () as usize;
     // SAFETY: the loader's table of that many headers.
     let headers =

@@ -46,11 +46,11 @@ pub(crate) unsafe fn names_folder(count: c_int, arguments: *const *const c_char)
 
 /// The constructor.
 pub(crate) fn started() {
-    // This is called without our lock, like `libraries`.
+    // This is called without our lock, like the next.
     if symbols::main_program_has_environ() {
         path(b'J', b"");
     }
-    libraries::log();
+    libraries::log_first();
     // SAFETY: __register_atfork has this signature since glibc 2.3.2; a null handle never unregisters,
     // and a preloaded library is never unloaded.
     unsafe {

@@ -25,6 +25,7 @@
 //! | `V` | name | an environment variable was asked for |
 //! | `d` | | an argument of the program has clang's `-working-directory` in it |
 //! | `J` | | the program has the list of all variables, `environ` |
+//! | `j` | path | a library that was preloaded by the user, or loaded after the start, has this list |
 //! | `P` | pid, path | this pid is about to become the program at path |
 //! | `N` | pid, path | this pid was spawned as the program at path |
 //! | `A` | path | a child that the C library starts itself becomes the program at path |

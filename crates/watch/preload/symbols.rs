@@ -82,16 +82,11 @@ pub(crate) fn next(name: &'static str) -> *mut c_void {
     search.found as *mut c_void
 }
 
-/// Whether the main program imports the list of all environment variables: it refers to `environ` under one of its names, or
-/// has its own copy of it.
+/// Whether the main program imports the list of all environment variables.
 pub(crate) fn main_program_has_environ() -> bool {
     extern "C" fn first(object: *mut LoadedObject, _: usize, data: *mut c_void) -> c_int {
-        const NAMES: [&[u8]; 3] = [b"environ", b"__environ", b"_environ"];
         // SAFETY: `object` is the loader's description of a loaded object, and `data` is the answer's address.
-        unsafe {
-            let refers = |tables: Tables| NAMES.iter().any(|name| tables.names(name));
-            *data.cast::<bool>() = tables(&*object).is_none_or(refers);
-        }
+        unsafe { *data.cast::<bool>() = has_environ(&*object) };
         // The main program comes first.
         1
     }
@@ -99,6 +94,20 @@ pub(crate) fn main_program_has_environ() -> bool {
     // SAFETY: `first` has the signature, and the data has the type that it expects.
     unsafe { sys::dl_iterate_phdr(first, (&raw mut refers).cast()) };
     refers
+}
+
+/// Whether an object refers to the list of all environment variables, `environ`, under one of its names, or has its own copy
+/// of it.
+///
+/// # Safety
+/// The object is loaded.
+pub(crate) unsafe fn has_environ(object: &LoadedObject) -> bool {
+    const NAMES: [&[u8]; 3] = [b"environ", b"__environ", b"_environ"];
+    // SAFETY: as the caller promises.
+    unsafe {
+        let refers = |tables: Tables| NAMES.iter().any(|name| tables.names(name));
+        tables(object).is_none_or(refers)
+    }
 }
 
 extern "C" fn visit(object: *mut LoadedObject, _: usize, data: *mut c_void) -> c_int {

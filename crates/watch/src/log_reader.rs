@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use crate::log::{self, Access, Event, Identity, LogError, PathEvent, Record, Way};
 use crate::observed::Observed;
 use crate::path_text::PathText;
-use crate::programs::Programs;
+use crate::programs::{Programs, Source};
 
 /// Reads the log of a run that began with `program`, the path that was executed. Files read by programs for whose
 /// executables `known` returns false are also listed in [`Observed::texts`].
@@ -29,7 +29,9 @@ pub fn read_log(
             event: event @ Event::Started { cwd, .. },
         }) => {
             reader.base = cwd.to_owned();
-            reader.programs.announce(owner, cwd.join(program));
+            reader
+                .programs
+                .announce(owner, cwd.join(program), Source::Itself);
             reader.add(owner, event);
         }
         _ => return Err(LogError::NotALog),
@@ -188,6 +190,10 @@ impl<'k> Reader<'k> {
                 names.insert(name.to_owned());
             }
             Event::HasEnviron => _ = observed.have_environ.insert(program()),
+            Event::LibraryHasEnviron(library) => {
+                let libraries = &mut observed.libraries_have_environ;
+                _ = libraries.insert((program(), library.into()));
+            }
             Event::NamesFolder => observed.names_folder = true,
             Event::AskedDirectory => _ = observed.asked_directory.insert(program()),
             Event::AskedLimit(number) => {
@@ -208,21 +214,28 @@ impl<'k> Reader<'k> {
             return;
         };
         let absolute = |program: &Path| self.base.join(&image.cwd).join(program);
+        let says = |pid| match pid == owner {
+            true => Source::Itself,
+            false => Source::Parent,
+        };
         match event {
             Event::Becomes { pid, program } => {
-                self.programs.announce(pid, absolute(program));
+                self.programs.announce(pid, absolute(program), says(pid));
                 if pid == owner {
                     image.becomes = Some(program.into());
                 }
             }
-            Event::Spawned { pid, program } => self.programs.spawned(pid, absolute(program)),
+            Event::Spawned { pid, program } => {
+                self.programs
+                    .announce(pid, absolute(program), Source::Parent);
+            }
             Event::StartedByLibrary { program } => self.programs.by_library(program),
             Event::StaysItself { pid } => {
                 if pid == owner {
                     image.becomes = None;
                     image.ended = false;
                 }
-                self.programs.take_back(pid);
+                self.programs.take_back(pid, says(pid));
             }
             // The callers handled the others.
             _ => {}

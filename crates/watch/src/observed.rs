@@ -60,6 +60,9 @@ pub struct Observed {
     pub variables: BTreeMap<PathBuf, BTreeSet<OsString>>,
     /// Executables that import the list of all variables, and may look through it.
     pub have_environ: BTreeSet<PathBuf>,
+    /// Libraries that import this list, and that the user preloaded or the program loaded after its start, each behind the
+    /// executable.
+    pub libraries_have_environ: BTreeSet<(PathBuf, PathText)>,
     /// Whether an argument of a program has clang's `-working-directory` in it.
     pub names_folder: bool,
     /// Executables that asked for the working directory.

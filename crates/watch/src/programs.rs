@@ -3,7 +3,7 @@
 //! Programs are compared by the file that was executed, not by number. If a static wrapper becomes a watched compiler, one
 //! program is announced and one starts: the numbers agree, the files do not.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs;
 use std::io::Read;
@@ -16,6 +16,14 @@ const DEEPEST: usize = 5;
 /// The kernel reads at most this many bytes of a script's first line.
 const FIRST_LINE: usize = 256;
 
+/// Which process logs what a process becomes: a `vfork` child uses its parent's memory, and `posix_spawn` is the parent's
+/// call.
+#[derive(Clone, Copy)]
+pub(crate) enum Source {
+    Itself,
+    Parent,
+}
+
 /// A program that began to log.
 struct Started {
     file: (u64, u64),
@@ -25,7 +33,9 @@ struct Started {
 /// The programs of one process, one after the other.
 #[derive(Default)]
 struct Life {
-    announced: VecDeque<PathBuf>,
+    /// What its parent started it with. The parent may log that after the child's own records.
+    by_parent: Vec<PathBuf>,
+    announced: Vec<PathBuf>,
     started: Vec<Started>,
 }
 
@@ -39,17 +49,16 @@ pub(crate) struct Programs {
 
 impl Programs {
     /// Notes that `pid` is about to become the program at `path`.
-    pub(crate) fn announce(&mut self, pid: u32, path: PathBuf) {
-        self.lives.entry(pid).or_default().announced.push_back(path);
+    pub(crate) fn announce(&mut self, pid: u32, path: PathBuf, says: Source) {
+        self.announced(pid, says).push(path);
     }
 
-    /// Notes that `pid` was started with the program at `path`. The parent logs this, perhaps after the child's own records.
-    pub(crate) fn spawned(&mut self, pid: u32, path: PathBuf) {
-        self.lives
-            .entry(pid)
-            .or_default()
-            .announced
-            .push_front(path);
+    fn announced(&mut self, pid: u32, says: Source) -> &mut Vec<PathBuf> {
+        let life = self.lives.entry(pid).or_default();
+        match says {
+            Source::Itself => &mut life.announced,
+            Source::Parent => &mut life.by_parent,
+        }
     }
 
     /// Notes that the C library starts the program at `path` in a process of its own.
@@ -58,10 +67,8 @@ impl Programs {
     }
 
     /// Removes the last announcement of `pid`, because the call failed.
-    pub(crate) fn take_back(&mut self, pid: u32) {
-        if let Some(life) = self.lives.get_mut(&pid) {
-            life.announced.pop_back();
-        }
+    pub(crate) fn take_back(&mut self, pid: u32, says: Source) {
+        self.announced(pid, says).pop();
     }
 
     /// Notes that a program began to log.
@@ -81,13 +88,13 @@ impl Programs {
             let mut announced: Vec<PathBuf> = Vec::new();
             // A child of the C library is the first program of its process.
             if let Some(first) = life.started.first()
-                && life.started.len() > life.announced.len()
+                && life.started.len() > life.by_parent.len() + life.announced.len()
             {
                 let place = self.by_library.iter().position(|path| runs_as(path, first));
                 let place = place.ok_or_else(|| unannounced(first))?;
                 announced.push(self.by_library.swap_remove(place));
             }
-            announced.extend(life.announced.iter().cloned());
+            announced.extend(life.by_parent.iter().chain(&life.announced).cloned());
             if let Some(more) = life.started.get(announced.len()) {
                 return Err(unannounced(more));
             }

@@ -122,6 +122,38 @@ fn a_program_announced_must_start() {
     );
 }
 
+/// A `vfork` child is in its parent's memory, so the parent writes down later what the child became.
+#[test]
+fn a_parent_may_log_after_its_child_became_another_program() {
+    let start = start(7, SECOND);
+    let announced = record(b'P', 7, &[&count(8)[..], FIRST.as_bytes()].concat());
+    let failed = record(b'Q', 7, &count(8));
+    let becomes = record(b'P', 8, &[&count(8)[..], SECOND.as_bytes()].concat());
+    let ends = |owner, records| record(b'E', owner, &count(records));
+    let child = [crate::start(8, FIRST), becomes, ends(8, 2), child_of(8)].concat();
+    let program = Path::new(SECOND);
+    let untracked = |records: &[Vec<u8>]| {
+        read_log(&records.concat(), program, &|_| false)
+            .unwrap()
+            .untracked
+    };
+    let log = [start.clone(), child.clone(), announced.clone(), ends(7, 2)];
+    assert_eq!(untracked(&log), None);
+    // The first attempt failed, as in a search for the program.
+    let earlier = record(b'P', 7, &[&count(8)[..], b"/bin/none"].concat());
+    let log = [
+        start.clone(),
+        child.clone(),
+        earlier,
+        failed,
+        announced,
+        ends(7, 4),
+    ];
+    assert_eq!(untracked(&log), None);
+    let log = [start, child, ends(7, 1)];
+    assert!(untracked(&log).is_some());
+}
+
 #[test]
 fn paths_of_a_process_elsewhere_become_absolute() {
     let log = [
@@ -145,7 +177,7 @@ fn child_of(pid: u32) -> Vec<u8> {
 }
 
 fn any_record() -> impl Strategy<Value = Vec<u8>> {
-    let kind = prop::sample::select(b"XFCLRWDSMKOYZVJAPNQEUz".to_vec());
+    let kind = prop::sample::select(b"XFCLRWDSMKOYZVJjAPNQEUz".to_vec());
     (
         kind,
         0_u32..4,

@@ -183,6 +183,12 @@ impl Family {
         })
     }
 
+    /// Whether these programs load plugins with every file that they read. binutils' own plugin and LLVM's import the list of
+    /// all variables.
+    pub(super) fn has_own_plugins(&self) -> bool {
+        ["as", "ld", "ar"].contains(&self.title)
+    }
+
     /// The kind of the notes that say which files have the marks. It changes with the marks.
     pub(super) fn kind_of_note(&self) -> String {
         let mut hasher = blake3::Hasher::new();

@@ -171,6 +171,15 @@ impl TracedInputs {
             self.asked.whole = true;
             self.asked.mentioned.extend(conditions::mentioned_by(path));
         }
+        // A plugin of a compiler, or a library that the user preloads, is no part of the known program.
+        for (program, library) in &observed.libraries_have_environ {
+            if !scene.known.has_own_plugins(program) {
+                self.asked.whole = true;
+                self.asked
+                    .mentioned
+                    .extend(conditions::mentioned_by(library));
+            }
+        }
         let by_name = observed.variables.iter();
         let by_name = by_name.filter(|(_, names)| names.contains(OsStr::new("PWD")));
         let mut askers = by_name.map(|(p, _)| p).chain(&observed.asked_directory);
