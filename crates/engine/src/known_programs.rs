@@ -154,6 +154,38 @@ mod tests {
     }
 
     #[test]
+    fn a_mark_is_found_wherever_it_begins() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let marks = texts(&["Using built-in specs.\n", "rename spec %s to %s\n"]);
+        let known = KnownPrograms::new(None);
+        for before in [(1 << 20) - 30, (1 << 20) - 1, (2 << 20) - 40, (3 << 20) + 5] {
+            let name = format!("gcc-{before}");
+            let data = [vec![b'x'; before], marks.clone()].concat();
+            let file = program(folder.path(), &name, &data);
+            assert!(known.is_compiler(&file), "{before}");
+        }
+    }
+
+    /// The table of sections says that the read-only data has a terabyte, and so does the length of the file.
+    #[test]
+    fn a_program_may_lie_about_its_size() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = program(folder.path(), "gcc", &[b'x'; 0x0012_3456]);
+        let mut bytes = fs::read(&file).expect("a program");
+        let stated = 0x0012_3456_u64.to_le_bytes();
+        let at = bytes.windows(8).rposition(|part| part == stated);
+        let at = at.expect("the size");
+        bytes[at..at + 8].copy_from_slice(&(1_u64 << 40).to_le_bytes());
+        fs::write(&file, &bytes).expect("a program");
+        for length in [bytes.len() as u64, 1 << 41] {
+            let opened = fs::OpenOptions::new().write(true).open(&file);
+            let lengthened = opened.and_then(|file| file.set_len(length));
+            lengthened.expect("a sparse file");
+            assert!(!KnownPrograms::new(None).is_compiler(&file), "{length}");
+        }
+    }
+
+    #[test]
     fn what_is_no_program_is_not_known() {
         let folder = tempfile::tempdir().expect("a folder");
         let script = folder.path().join("g++");

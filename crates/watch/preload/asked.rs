@@ -2,7 +2,7 @@
 
 use core::ffi::{CStr, c_int, c_uint};
 
-use crate::files::{NO_FILE, named, opened, seen};
+use crate::files::{NO_FILE, NOFOLLOW, itself, itself_there, named, opened, seen};
 use crate::hold;
 use crate::hook;
 use crate::identity::Identity;
@@ -17,7 +17,7 @@ hook! {
     fn access(path: Path, mode: c_int) -> c_int, -1, |r, e| may(AT_FDCWD, path, mode, e);
     fn eaccess(path: Path, mode: c_int) -> c_int, -1, |r, e| may(AT_FDCWD, path, mode, e);
     fn euidaccess(path: Path, mode: c_int) -> c_int, -1, |r, e| may(AT_FDCWD, path, mode, e);
-    fn faccessat(at: c_int, path: Path, mode: c_int, flags: c_int) -> c_int, -1, |r, e| may(at, path, mode, e);
+    fn faccessat(at: c_int, path: Path, mode: c_int, flags: c_int) -> c_int, -1, |r, e| may_at(at, path, mode, flags, e);
 
     fn getxattr(path: Path, name: Path, to: Any, size: usize) -> isize, -1, |r, e| attribute(path, e);
     fn lgetxattr(path: Path, name: Path, to: Any, size: usize) -> isize, -1, |r, e| attribute(path, e);
@@ -53,6 +53,23 @@ hook! {
 }
 
 const NONE: Path = core::ptr::null();
+
+/// Logs the result of `faccessat`, which may be about a link itself.
+///
+/// # Safety
+/// As for [`seen`].
+unsafe fn may_at(directory: c_int, path: Path, mode: c_int, flags: c_int, error: c_int) {
+    // SAFETY: passed on.
+    unsafe {
+        if flags & NOFOLLOW != 0 {
+            match error {
+                0 => itself_there(directory, path),
+                _ => itself(directory, path, error),
+            }
+        }
+        may(directory, path, mode, error);
+    }
+}
 
 /// Logs the result of `access`.
 ///

@@ -2,12 +2,13 @@
 
 use core::ffi::{CStr, c_int, c_uint};
 
+use crate::folders;
 use crate::hold;
 use crate::hook;
 use crate::identity::Identity;
 use crate::made;
 use crate::state::{self, LONGEST};
-use crate::sys::{self, AT_FDCWD, EACCES, EBADF, EEXIST, EFAULT, EINTR, EINVAL, EISDIR, ENAMETOOLONG, ENOENT, ENOSYS, ENOTDIR, ENXIO, EPERM, ERANGE, EROFS, ETXTBSY, O_ACCMODE, O_CREAT, O_DIRECTORY, O_PATH, O_RDWR, O_TMPFILE, O_TRUNC, Any, Path, text};
+use crate::sys::{self, AT_FDCWD, EACCES, EBADF, EEXIST, EFAULT, EINTR, EINVAL, EISDIR, ENAMETOOLONG, ENOENT, ENOSYS, ENOTDIR, ENXIO, EPERM, ERANGE, EROFS, ETXTBSY, O_ACCMODE, O_CREAT, O_DIRECTORY, O_NOFOLLOW, O_PATH, O_RDWR, O_TMPFILE, O_TRUNC, Any, Path, text};
 
 /// The descriptor for a call that opened no file, or none that counts.
 pub(crate) const NO_FILE: c_int = -1;
@@ -88,9 +89,25 @@ pub(crate) unsafe fn itself(directory: c_int, path: Path, error: c_int) {
     }
 }
 
+/// Logs that something has a name: whether it is a link, and where that leads.
+///
+/// # Safety
+/// As for [`seen`].
+pub(crate) unsafe fn itself_there(directory: c_int, path: Path) {
+    let mut full = [0_u8; LONGEST];
+    let mut text = [0_u8; LONGEST];
+    // SAFETY: the call did not fail, so the kernel could read the path.
+    unsafe {
+        if let Some(name) = named(directory, path, &mut full) {
+            let target = sys::readlink(directory, CStr::from_ptr(path), &mut text);
+            state::leads(b'Y', name, target);
+        }
+    }
+}
+
 /// Flags of the `*at` functions: where the name leads, and the name itself.
 const FOLLOW: c_int = 0;
-const NOFOLLOW: c_int = 0x100;
+pub(crate) const NOFOLLOW: c_int = 0x100;
 
 /// Logs a `stat` of a name itself or of the file to which it leads, depending on the flags of the `*at` functions. The
 /// result for a regular file, which `read` takes from `to`, is logged too.
@@ -109,6 +126,9 @@ unsafe fn looked(
     unsafe {
         if error != 0 && flags & NOFOLLOW != 0 {
             return itself(directory, path, error);
+        }
+        if flags & NOFOLLOW != 0 {
+            itself_there(directory, path);
         }
         let said = if error == 0 { read(to) } else { Identity::default() };
         let mut full = [0_u8; LONGEST];
@@ -180,6 +200,12 @@ pub(crate) fn below<'b>(
 pub(crate) unsafe fn opened(directory: c_int, path: Path, flags: c_int, error: c_int, file: c_int) {
     // SAFETY: passed on.
     unsafe {
+        if error == 0 && flags & O_NOFOLLOW != 0 {
+            itself_there(directory, path);
+        }
+        if error == 0 && flags & O_CREAT == 0 {
+            folders::opened(directory, path, file);
+        }
         if flags & O_TMPFILE != 0 {
             // A file without a name in that directory.
             seen(directory, path, b'S', error, NO_FILE);
@@ -278,7 +304,7 @@ hook! {
         before { hold::before_stream(path, mode) }, |r, e| streamed(path, mode, e, r);
     fn freopen64(path: Path, mode: Path, stream: Any) -> Any, NONE,
         before { hold::before_stream(path, mode) }, |r, e| streamed(path, mode, e, r);
-    fn opendir(path: Path) -> Any, NONE, |r, e| seen(AT_FDCWD, path, b'D', e, NO_FILE);
+    fn opendir(path: Path) -> Any, NONE, |r, e| folders::listed_by_name(path, e, r);
     fn fdopendir(directory: c_int) -> Any, NONE, |r, e| if e == 0 { listed(directory) };
     fn getdents64(directory: c_int, to: Any, size: usize) -> isize, -1, |r, e| if e == 0 { listed(directory) };
 
@@ -327,8 +353,8 @@ hook! {
     fn getwd(to: Any) -> Any, NONE, |r, e| asked_where(e);
     fn __getwd_chk(to: Any, whole: usize) -> Any, NONE, |r, e| asked_where(e);
     fn get_current_dir_name() -> Any, NONE, |r, e| asked_where(e);
-    fn chdir(path: Path) -> c_int, -1, |r, e| moved(e);
-    fn fchdir(directory: c_int) -> c_int, -1, |r, e| moved(e);
+    fn chdir(path: Path) -> c_int, -1, |r, e| folders::moved(path, e);
+    fn fchdir(directory: c_int) -> c_int, -1, |r, e| if e == 0 { state::directory_changed() };
 }
 
 /// Logs that a tree of folders is listed by the C library itself.
@@ -336,8 +362,3 @@ fn walked() {
     state::path(b'U', b"it walks a tree of folders");
 }
 
-fn moved(error: c_int) {
-    if error == 0 {
-        state::directory_changed();
-    }
-}

@@ -46,7 +46,7 @@ pub(crate) unsafe fn before(change: Change, directory: c_int, path: Path) {
     let mut whole = [0_u8; LONGEST];
     let name = match name.first() {
         Some(b'/') => name,
-        _ => absolute(name, &mut whole),
+        _ => sys::absolute(name, &mut whole),
     };
     // SAFETY: a name was found, so the path is not null.
     let path = unsafe { CStr::from_ptr(path) };
@@ -205,16 +205,4 @@ const NOFOLLOW: c_int = 0x100;
 pub(crate) unsafe fn is_there(directory: c_int, path: Path) -> bool {
     // SAFETY: as the caller promises.
     !path.is_null() && Identity::at(directory, unsafe { CStr::from_ptr(path) }, 0).mode != 0
-}
-
-/// The name behind the working directory, in `whole`. What is too long for it is cut off, and is nobody's own file.
-fn absolute<'w>(name: &[u8], whole: &'w mut [u8; LONGEST]) -> &'w [u8] {
-    let start = sys::cwd(&mut whole[..]).len();
-    let end = start + 1 + name.len();
-    if end > whole.len() {
-        return &whole[..0];
-    }
-    whole[start] = b'/';
-    whole[start + 1..end].copy_from_slice(name);
-    &whole[..end]
 }

@@ -100,6 +100,11 @@ impl Identity {
         self.mode & 0o170_000 == 0o120_000
     }
 
+    /// Whether it is a folder.
+    pub(crate) fn is_folder(&self) -> bool {
+        self.mode & 0o170_000 == 0o040_000
+    }
+
     /// Whether it is a regular file.
     pub(crate) fn is_file(&self) -> bool {
         self.mode & 0o170_000 == 0o100_000

@@ -65,6 +65,7 @@ use core::sync::atomic::{AtomicPtr, Ordering};
 mod asked;
 mod exec;
 mod files;
+mod folders;
 mod hold;
 mod identity;
 mod libraries;

@@ -6,7 +6,7 @@ use core::sync::atomic::{AtomicBool, Ordering};
 use crate::identity::Identity;
 use crate::log_file;
 use crate::own_files::OwnFiles;
-use crate::sys;
+use crate::sys::{self, AT_FDCWD};
 
 const BUFFER: usize = 64 * 1024;
 const HEADER: usize = 7;
@@ -118,7 +118,7 @@ impl State {
         head[..8].copy_from_slice(&identity.device.to_le_bytes());
         head[8..].copy_from_slice(&identity.inode.to_le_bytes());
         let mut text = [0_u8; LONGEST - 16];
-        let executable = sys::readlink(itself, &mut text[..LONGEST / 2]).len();
+        let executable = sys::readlink(AT_FDCWD, itself, &mut text[..LONGEST / 2]).len();
         // This leaves the NUL after the executable in place.
         let cwd = sys::cwd(&mut text[executable + 1..]).len();
         self.own.read(&text[..executable]);

@@ -8,6 +8,7 @@ use core::ffi::{CStr, c_char, c_int, c_long, c_void};
 unsafe extern "C" {
     pub(crate) fn __errno_location() -> *mut c_int;
     pub(crate) fn syscall(number: c_long, ...) -> c_long;
+    pub(crate) fn dirfd(stream: Any) -> c_int;
     pub(crate) fn fileno(stream: *mut c_void) -> c_int;
     pub(crate) fn ferror(stream: *mut c_void) -> c_int;
     pub(crate) fn feof_unlocked(stream: *mut c_void) -> c_int;
@@ -60,6 +61,7 @@ pub(crate) mod numbers {
     pub(crate) const KILL: i64 = 62;
     pub(crate) const EXIT_GROUP: i64 = 231;
     pub(crate) const O_DIRECTORY: i32 = 0o200_000;
+    pub(crate) const O_NOFOLLOW: i32 = 0o400_000;
 }
 
 #[cfg(target_arch = "aarch64")]
@@ -78,6 +80,7 @@ pub(crate) mod numbers {
     pub(crate) const KILL: i64 = 129;
     pub(crate) const EXIT_GROUP: i64 = 94;
     pub(crate) const O_DIRECTORY: i32 = 0o40_000;
+    pub(crate) const O_NOFOLLOW: i32 = 0o100_000;
 }
 
 pub(crate) const SYS_EXIT_GROUP: c_long = numbers::EXIT_GROUP;
@@ -90,6 +93,7 @@ pub(crate) const O_TRUNC: c_int = 0o1000;
 pub(crate) const O_APPEND: c_int = 0o2000;
 pub(crate) const O_CLOEXEC: c_int = 0o2_000_000;
 pub(crate) const O_DIRECTORY: c_int = numbers::O_DIRECTORY;
+pub(crate) const O_NOFOLLOW: c_int = numbers::O_NOFOLLOW;
 pub(crate) const O_PATH: c_int = 0o10_000_000;
 /// `O_TMPFILE` without the `O_DIRECTORY` it includes.
 pub(crate) const O_TMPFILE: c_int = 0o20_000_000;
@@ -225,18 +229,30 @@ pub(crate) fn name_of_open(file: c_int, buffer: &mut [u8]) -> &[u8] {
     }
     link[LINK.len()..LINK.len() + digits.len() - first].copy_from_slice(&digits[first..]);
     match CStr::from_bytes_until_nul(&link) {
-        Ok(link) => readlink(link, buffer),
+        Ok(link) => readlink(AT_FDCWD, link, buffer),
         Err(_) => &[],
     }
 }
 
+/// The name behind the working directory, in `whole`; empty if it is too long for it.
+pub(crate) fn absolute<'w>(name: &[u8], whole: &'w mut [u8]) -> &'w [u8] {
+    let start = cwd(whole).len();
+    let end = start + 1 + name.len();
+    if end > whole.len() {
+        return &[];
+    }
+    whole[start] = b'/';
+    whole[start + 1..end].copy_from_slice(name);
+    &whole[..end]
+}
+
 /// The target of a link, or an empty slice.
-pub(crate) fn readlink<'b>(path: &CStr, buffer: &'b mut [u8]) -> &'b [u8] {
+pub(crate) fn readlink<'b>(directory: c_int, path: &CStr, buffer: &'b mut [u8]) -> &'b [u8] {
     // SAFETY: the kernel writes at most the length given.
     let length = unsafe {
         syscall(
             numbers::READLINKAT,
-            AT_FDCWD,
+            c_long::from(directory),
             path.as_ptr(),
             buffer.as_mut_ptr(),
             buffer.len(),

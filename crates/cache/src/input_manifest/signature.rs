@@ -227,12 +227,10 @@ fn is_relative(path: &CStr) -> bool {
     path.to_bytes().first() != Some(&b'/')
 }
 
-/// Whether an error means that a path does not exist, and not that something failed.
+/// Whether an error means that a path does not exist. Any other error is another answer for a run that looks for the path: gcc
+/// passes a missing folder by, and complains of one that it may not search, or of a link that leads to itself.
 pub(crate) fn means_absent(error: Errno) -> bool {
-    matches!(
-        error,
-        Errno::NOENT | Errno::NOTDIR | Errno::ACCESS | Errno::LOOP | Errno::NAMETOOLONG
-    )
+    matches!(error, Errno::NOENT | Errno::NOTDIR)
 }
 
 #[cfg(test)]

@@ -23,6 +23,9 @@ use warpcc_cache::regular_file;
 /// The size of a piece of a program that is searched at once, larger than every mark.
 const PIECE: usize = 128 << 10;
 
+/// How much read-only data is searched. The largest that was seen has 60 MB.
+const LARGEST: u64 = 256 << 20;
+
 /// Who makes a known program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Maker {
@@ -219,8 +222,9 @@ fn find_constants(program: &File, texts: &[Vec<u8>]) -> io::Result<Vec<bool>> {
     let unknown = |error| io::Error::new(io::ErrorKind::InvalidData, error);
     let cache = ReadCache::new(program);
     let (at, size) = section(&cache).map_err(unknown)?.unwrap_or_default();
-    // The table in the file may lie.
-    let end = at.saturating_add(size).min(program.metadata()?.len());
+    // The table in the file may lie, and so may the file's length.
+    let end = at.saturating_add(size.min(LARGEST));
+    let end = end.min(program.metadata()?.len());
     find_between(program, at, end, texts)
 }
 

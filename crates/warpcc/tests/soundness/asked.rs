@@ -20,7 +20,7 @@ fn in_c(name: &str, text: &str) -> TestSpace {
         "wrapper.c",
         &format!(
             "#define _GNU_SOURCE\n#include <fcntl.h>\n#include <spawn.h>\n#include <stdio.h>\n#include <stdlib.h>\n\
-             #include <string.h>\n#include <sys/mman.h>\n#include <sys/wait.h>\n#include <sys/xattr.h>\n\
+             #include <string.h>\n#include <dirent.h>\n#include <sys/mman.h>\n#include <sys/stat.h>\n#include <sys/wait.h>\n#include <sys/xattr.h>\n\
              #include <unistd.h>\nextern char **environ;\n\
              int main(int count, char **words) {{\n  char value[100] = \"\";\n  {text}\n  \
              value[strcspn(value, \"\\n\")] = 0;\n  char define[200];\n  sprintf(define, \"-DVALUE=%s\", value);\n  \
@@ -146,4 +146,72 @@ fn content_without_a_name() {
             fs::remove_file(memory).expect("shared memory");
         }
     }
+}
+
+/// Ways to look at `place` that see whether it is a folder or a link to one, or which folder is behind it, each with the two
+/// states.
+const LOOKS: [(&str, &str, [&str; 2]); 6] = [
+    (
+        "lstat",
+        "struct stat found; lstat(\"place\", &found); strcpy(value, S_ISLNK(found.st_mode) ? \"1\" : \"2\");",
+        ["mkdir place", "ln -s first place"],
+    ),
+    (
+        "descriptor-of-the-name",
+        "struct stat found; fstat(open(\"place\", O_PATH | O_NOFOLLOW), &found); strcpy(value, S_ISLNK(found.st_mode) ? \"1\" : \"2\");",
+        ["mkdir place", "ln -s first place"],
+    ),
+    (
+        "below-a-descriptor",
+        "read(openat(open(\"place\", O_RDONLY | O_DIRECTORY), \"notes\", O_RDONLY), value, 1);",
+        ["ln -s first place", "ln -s second place"],
+    ),
+    (
+        "below-a-listed-folder",
+        "read(openat(dirfd(opendir(\"place\")), \"notes\", O_RDONLY), value, 1);",
+        ["ln -s first place", "ln -s second place"],
+    ),
+    (
+        "from-inside",
+        "int back = open(\".\", O_RDONLY); chdir(\"place\"); read(open(\"notes\", O_RDONLY), value, 1); fchdir(back);",
+        ["ln -s first place", "ln -s second place"],
+    ),
+    (
+        "going-there-in-vain",
+        "int back = open(\".\", O_RDONLY); strcpy(value, chdir(\"place\") ? \"1\" : \"2\"); fchdir(back);",
+        ["touch place", "mkdir place"],
+    ),
+];
+
+#[test]
+fn a_name_becomes_a_link_or_leads_elsewhere() {
+    for (name, look, states) in LOOKS {
+        let space = in_c(&format!("leads-{name}"), look);
+        space.write("first/notes", "1");
+        space.write("second/notes", "2");
+        let enter = |state: &str| {
+            let script = format!("rm -rf place; {state}");
+            let mut shell = Command::new("/bin/sh");
+            shell.args(["-c", &script]).current_dir(space.work());
+            assert!(shell.status().is_ok_and(|ended| ended.success()), "{state}");
+        };
+        enter(states[0]);
+        warm(&space, BY_WRAPPER);
+        enter(states[1]);
+        rebuilt(&space, BY_WRAPPER);
+        enter(states[0]);
+        space.agree(BY_WRAPPER);
+    }
+}
+
+/// gcc passes a missing folder of headers by, and complains of a link that leads to itself.
+#[test]
+fn a_missing_folder_of_headers_becomes_a_link_to_itself() {
+    let space = crate::simple("link-to-itself");
+    let line = format!("{ONE} -I headers");
+    space.link("headers", "nowhere");
+    warm(&space, &line);
+    space.remove("headers");
+    space.link("headers", "headers");
+    space.agree(&line).demand_no_direct_hit();
 }

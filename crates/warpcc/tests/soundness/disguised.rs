@@ -104,3 +104,34 @@ fn for_the_usual_compilers_another_variable_does_not_count() {
         space.agree(line).demand_direct_hit();
     }
 }
+
+/// What a library does when it is loaded: it shows the variable.
+const SHOWS: &str = "#include <stdio.h>\n#include <string.h>\n#include <unistd.h>\nextern char **environ;\n\
+    __attribute__((constructor)) static void shows(void) {\n  char name[4096] = \"\";\n  \
+    readlink(\"/proc/self/exe\", name, sizeof name - 1);\n  \
+    if (!strstr(name, \"cc1plus\") && !strstr(name, \"clang\")) return;\n  \
+    for (char **list = environ; *list; list++)\n    \
+    if (!strncmp(*list, \"DISGUISED=\", 10)) fprintf(stderr, \"%s\\n\", *list);\n}\n";
+
+/// A plugin of a known compiler, and a library that the user preloads, are no part of it.
+#[test]
+fn a_library_inside_a_known_compiler_reads_all_variables() {
+    let plugin = "-ccbin clang++-14 -Xcompiler -Xclang,-load,-Xclang,{work}/shows.so";
+    for (name, option, is_preloaded) in [("plugin", plugin, false), ("preloaded", "", true)] {
+        let mut space = simple(&format!("library-{name}"));
+        space.write("shows.c", SHOWS);
+        let made = Command::new("gcc")
+            .args(["-w", "-shared", "-fPIC", "-o", "shows.so", "shows.c"])
+            .current_dir(space.work())
+            .status();
+        assert!(made.is_ok_and(|ended| ended.success()), "the library");
+        if is_preloaded {
+            let library = space.work().join("shows.so");
+            space.set_env("LD_PRELOAD", library.to_str().expect("a path"));
+        }
+        let line = format!("{ONE} {option}");
+        follow_the_variable(&mut space, &line, ["1", "2"]);
+        space.set_env("DISGUISED", "1");
+        space.agree(&line).demand_direct_hit();
+    }
+}
