@@ -65,11 +65,25 @@ pub fn host_side_file(option: &str) -> Option<&'static str> {
         ("-v", "host option -v"),
         ("-", "standard input"),
     ];
+    if only_defines(option) {
+        return None;
+    }
     PREFIXES
         .iter()
         .find(|(p, _)| option.starts_with(p))
         .or_else(|| EXACT.iter().find(|(e, _)| option == *e))
         .map(|(_, reason)| *reason)
+}
+
+/// Whether an option gives the preprocessor nothing but macros, as the compiler flags of Fedora and Arch do:
+/// `-Wp,-U_FORTIFY_SOURCE,-D_FORTIFY_SOURCE=3`. The words are in every command, and so in every key.
+fn only_defines(option: &str) -> bool {
+    let names_macro = |word: &str| {
+        let name = word.strip_prefix("-D").or_else(|| word.strip_prefix("-U"));
+        name.is_some_and(|name| name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_'))
+    };
+    let words = option.strip_prefix("-Wp,");
+    words.is_some_and(|words| words.split(',').all(names_macro))
 }
 
 #[cfg(test)]
@@ -83,6 +97,9 @@ mod tests {
             "--coverage",
             "-gsplit-dwarf",
             "-Wp,-MD,x.d",
+            "-Wp,-DX,-MD,x.d",
+            "-Wp,-D,X",
+            "-Wp,",
             "-P",
             "-save-stats=cwd",
             "-fproc-stat-report=x",
@@ -97,6 +114,8 @@ mod tests {
             "-fopenmp",
             "-Wa,--noexecstack",
             "-Wl,-rpath,/x",
+            "-Wp,-D_GLIBCXX_ASSERTIONS",
+            "-Wp,-U_FORTIFY_SOURCE,-D_FORTIFY_SOURCE=3",
             "-march=native",
         ] {
             assert!(host_side_file(option).is_none(), "{option}");
