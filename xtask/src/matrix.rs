@@ -1,7 +1,7 @@
 //! Tries warpcc with toolkits and host compilers: each call of a corpus is made by a fresh nvcc and by warpcc, and
 //! docs/compatibility.md reports every difference.
 //!
-//! A row is a toolkit with a host compiler. A row that has been tried is remembered in `target/matrix/rows.jsonl`, and is
+//! A row is a toolkit with a host compiler. A row that has been tried is remembered in `xtask/matrix/rows.jsonl`, and is
 //! not tried again while warpcc and the corpus are the same.
 
 mod corpus;

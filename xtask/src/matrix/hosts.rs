@@ -30,12 +30,17 @@ enum HostKind {
 }
 
 /// All host compilers that are tried.
-pub const ALL: [Host; 10] = [
+pub const ALL: [Host; 15] = [
     packaged("g++-12", "g++-12"),
     packaged("g++-11", "g++-11"),
+    packaged("g++-13", "g++-13"),
+    packaged("g++-14", "g++-14"),
+    packaged("g++-15", "g++-15"),
     packaged("clang++-14", "clang-14"),
     packaged("clang++-15", "clang-15"),
     packaged("clang++-16", "clang-16"),
+    packaged("clang++-17", "clang-17"),
+    packaged("clang++-18", "clang-18"),
     packaged("clang++-19", "clang-19"),
     Host {
         name: "conda",

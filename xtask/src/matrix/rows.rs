@@ -1,5 +1,5 @@
 //! Stores the results of rows, one line of JSON each. A line is written when its row ends, so that a run continues where an
-//! earlier one ended.
+//! earlier one ended. The file is committed, so that a row of another machine stays in the table.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -66,7 +66,7 @@ impl MatrixRow {
 }
 
 fn path() -> PathBuf {
-    repo::target_dir().join("matrix/rows.jsonl")
+    repo::root().join("xtask/matrix/rows.jsonl")
 }
 
 /// The newest result of each row.
