@@ -23,6 +23,8 @@ const TERMINAL: u64 = 5 << 8;
 pub(crate) unsafe fn seen(directory: c_int, path: Path, kind: u8, error: c_int, file: c_int) {
     let kind = match error {
         0 => kind,
+        // A file where a folder was wanted. SAFETY: the call did not fail with EFAULT.
+        ENOTDIR if unsafe { hold::is_there(directory, path) } => b'S',
         ENOENT | ENOTDIR => b'M',
         // The file exists, but not for this use.
         EACCES | EPERM | EROFS | EISDIR | ETXTBSY | EEXIST | EINVAL | ERANGE => b'S',
