@@ -37,13 +37,13 @@ pub(super) fn check(config: &Config, context: &ProcessContext, findings: &mut Ve
         ));
     }
     let memory = format_bytes(limits.memory_kib.saturating_mul(1024));
-    let together = if board.is_shared() {
-        "all builds"
+    let who = if board.is_shared() {
+        "all builds together run"
     } else {
-        "one call"
+        "each call runs"
     };
     findings.push(fine(format!(
-        "{together} together run {} commands at once ({}) in {memory} ({})",
+        "{who} {} commands at once ({}) in {memory} ({})",
         limits.slots,
         jobs_from(config),
         memory_from(config)
