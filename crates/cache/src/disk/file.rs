@@ -93,14 +93,21 @@ impl TempFile {
 
     fn try_move(&mut self, path: &Path) -> io::Result<()> {
         if self.path.is_none() {
-            match self.link(path) {
-                Err(Errno::EXIST) => {
-                    // Only a file with a name can replace another.
-                    let private = private_name(path.parent().unwrap_or(Path::new("")));
-                    self.link(&private)?;
+            let folder = path.parent().unwrap_or(Path::new(""));
+            let mut linked = self.link(path);
+            if linked == Err(Errno::EXIST) {
+                // Only a file with a name can replace another.
+                let private = private_name(folder);
+                linked = self.link(&private);
+                if linked.is_ok() {
                     self.path = Some(private);
                 }
-                done => return Ok(done?),
+            } else if linked.is_ok() {
+                return Ok(());
+            }
+            if let Err(refused) = linked {
+                // A sandbox may allow files without names and no links.
+                *self = self.named_copy(folder).map_err(|_| refused)?;
             }
         }
         if let Some(own) = &self.path {
@@ -108,6 +115,16 @@ impl TempFile {
             self.moved = true;
         }
         Ok(())
+    }
+
+    /// A file with a private name that has the content and mode of this one.
+    fn named_copy(&self, folder: &Path) -> io::Result<TempFile> {
+        let mut content = File::open(format!("/proc/self/fd/{}", self.file.as_raw_fd()))?;
+        let mut copy = TempFile::create(folder, 0o600)?;
+        io::copy(&mut content, &mut copy.file)?;
+        copy.file
+            .set_permissions(self.file.metadata()?.permissions())?;
+        Ok(copy)
     }
 
     /// Gives a name to a file without one, as open(2) describes under `O_TMPFILE`.
@@ -196,5 +213,30 @@ pub(crate) fn mark_used(file: &File) {
         .is_ok_and(|used| now.duration_since(used).is_ok_and(|age| age < USE_AGE));
     if !recent {
         drop(file.set_modified(now));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    #[test]
+    fn a_file_that_cannot_be_linked_is_copied() -> io::Result<()> {
+        let folder = tempfile::tempdir()?;
+        let mut file = TempFile::create_unnamed(folder.path(), 0o755)?;
+        file.write_all(b"content")?;
+        let mode = file.file().metadata()?.permissions().mode();
+        let copy = file.named_copy(folder.path())?;
+        drop(file);
+        let path = folder.path().join("a.o");
+        fs::write(&path, "old")?;
+        copy.move_to(&path)?;
+        assert_eq!(fs::read(&path)?, b"content");
+        assert_eq!(fs::metadata(&path)?.permissions().mode(), mode);
+        assert_eq!(fs::read_dir(folder.path())?.count(), 1);
+        Ok(())
     }
 }
