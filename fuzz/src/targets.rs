@@ -5,7 +5,7 @@
 use warpcc_cache::{RecordError, decode_record};
 use warpcc_fatbin::{Format, Keep, ReadLimits};
 use warpcc_plan::{FileKind, Invocation, TaskGraph, Transcript, words};
-use warpcc_remote_client::bundle_index::{Index, ContentKind, WINDOW};
+use warpcc_remote_client::bundle_index::{ContentKind, Index, WINDOW};
 use warpcc_rtc::Pack;
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
