@@ -201,10 +201,10 @@ impl TracedInputs {
             builder.present(path);
         }
         for ((path, fact), text) in self.facts.iter().filter(|((path, _), _)| looked_at(path)) {
-            // The names in a folder are read when the manifest is made; other texts are known.
+            // The names in a folder and what is refused are read when the manifest is made; other texts are known.
             let known_text = match fact {
                 Fact::Link | Fact::Resolved | Fact::SizeAndTime => Some(&text[..]),
-                Fact::Names if !text.is_empty() => Some(&text[..]),
+                Fact::Names | Fact::Access if !text.is_empty() => Some(&text[..]),
                 _ => None,
             };
             builder.fact(path, *fact, known_text);

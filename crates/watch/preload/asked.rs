@@ -7,9 +7,11 @@ use crate::hold;
 use crate::hook;
 use crate::identity::Identity;
 use crate::state::{self, LONGEST};
-use crate::sys::{self, AT_FDCWD, EACCES, ENOTSUP, EPERM, EROFS, ETXTBSY, O_ACCMODE, O_CREAT, Any, Path};
+use crate::sys::{self, AT_FDCWD, ENOTSUP, ETXTBSY, O_ACCMODE, O_CREAT, Any, Path};
 
 const X_OK: c_int = 1;
+const W_OK: c_int = 2;
+const R_OK: c_int = 4;
 /// The number of the `umask` in a record about limits. Other numbers are those of limits.
 const UMASK: u8 = 255;
 
@@ -79,14 +81,17 @@ unsafe fn may(directory: c_int, path: Path, mode: c_int, error: c_int) {
     // SAFETY: passed on.
     unsafe {
         seen(directory, path, b'S', error, NO_FILE);
-        if error == 0 && mode & X_OK != 0 {
-            let mut full = [0_u8; LONGEST];
-            if let Some(name) = named(directory, path, &mut full) {
-                state::path(b'x', name);
+        let mut full = [0_u8; LONGEST];
+        for (asked, kind) in [(X_OK, b'x'), (R_OK | W_OK, b'a')] {
+            if error == 0
+                && mode & asked != 0
+                && let Some(name) = named(directory, path, &mut full)
+            {
+                state::path(kind, name);
             }
         }
     }
-    if matches!(error, EACCES | EPERM | EROFS | ETXTBSY) {
+    if error == ETXTBSY {
         state::path(b'q', b"it asked for permissions that it does not have");
     }
 }

@@ -35,6 +35,10 @@ fn candidate(path: &CStr) -> bool {
             state::path(b'M', path.to_bytes());
             false
         }
+        sys::EACCES => {
+            state::path(b'y', path.to_bytes());
+            false
+        }
         _ => {
             state::path(b'S', path.to_bytes());
             false

@@ -26,8 +26,9 @@ pub(crate) unsafe fn seen(directory: c_int, path: Path, kind: u8, error: c_int, 
         // A file where a folder was wanted. SAFETY: the call did not fail with EFAULT.
         ENOTDIR if unsafe { hold::is_there(directory, path) } => b'S',
         ENOENT | ENOTDIR => b'M',
+        EACCES | EPERM | EROFS => b'y',
         // The file exists, but not for this use.
-        EACCES | EPERM | EROFS | EISDIR | ETXTBSY | EEXIST | EINVAL | ERANGE => b'S',
+        EISDIR | ETXTBSY | EEXIST | EINVAL | ERANGE => b'S',
         // The error says nothing about a file, or the program will repeat the call.
         EINTR | EBADF | EFAULT | ENAMETOOLONG | ENOSYS => return,
         // There is no terminal, which is known without a file. SAFETY: the call did not fail with EFAULT.

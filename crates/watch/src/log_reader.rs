@@ -155,6 +155,12 @@ impl<'k> Reader<'k> {
                     self.observed.executable.insert(absolute(path));
                 }
             }
+            Event::Refused(path) => _ = self.observed.permissions.insert(absolute(path)),
+            Event::MayUse(path) => {
+                if !image.known {
+                    self.observed.permissions.insert(absolute(path));
+                }
+            }
             Event::UnknownIfStranger(text) => {
                 let (known, program) = (image.known, image.program.clone());
                 if !known {

@@ -12,7 +12,7 @@ use crate::repo;
 
 /// Every guard, and a case that goes wrong without it. Guards that replace each other are joined by `+`: their case is
 /// right without any single one.
-const ROWS: [(&str, &str); 45] = [
+const ROWS: [(&str, &str); 46] = [
     ("missing-names", "header-shadowed"),
     ("second-look", "replaced-with-equal-times"),
     ("kinds", "file-looked-at"),
@@ -21,6 +21,7 @@ const ROWS: [(&str, &str); 45] = [
     ("resolved", "path-resolved"),
     ("listings", "folder-listed"),
     ("executables", "program-not-executable-any-more"),
+    ("permissions", "script-becomes-executable"),
     ("sizes-and-times", "newer-than-another"),
     ("settled-folders", "header-behind-a-dangling-link"),
     ("trust", "mapped-in-dev-shm"),
@@ -192,6 +193,7 @@ mod tests {
             "nothing",
             "sizes-and-times",
             "executables",
+            "permissions",
         ];
         named.extend(of_facts.map(str::to_owned));
         let known: BTreeSet<String> = rows()

@@ -12,17 +12,19 @@ use crate::guards;
 
 use super::build::{Unsettled, sorted};
 use super::check::DIRECTORY_SLACK_NS;
-use super::signature::{self, Base, Signature, means_absent};
+use super::signature::{self, Base, Signature, is_refusal, means_absent};
 use super::trust::Trust;
 use super::{DirectoryEntry, InputManifest, NameEntry, NameSeen};
 
-/// Adds the names, each below the nearest directory that exists. Those in `no_files` may be folders.
+/// Adds the names, each below the nearest directory that exists. Those in `no_files` may be folders. Returns the paths that
+/// this user may not look at: they are not missing, and no directory's times say whether they will be.
 pub(super) fn add(
     absent: &HashSet<OsString>,
     no_files: &HashSet<OsString>,
     base: &Base,
     manifest: &mut InputManifest,
-) -> Result<(), Unsettled> {
+) -> Result<Vec<PathBuf>, Unsettled> {
+    let mut refused = Vec::new();
     let now = signature::now();
     let mut nearest = Nearest::new(base);
     let mut trust = Trust::default();
@@ -30,7 +32,10 @@ pub(super) fn add(
     let mut placed: Vec<(usize, &Path, NameSeen)> = Vec::with_capacity(absent.len());
     for path in sorted(absent) {
         let directory = nearest.directory_of(path);
-        let (seen, surely) = look_for(base, path)?;
+        let Some((seen, surely)) = look_for(base, path)? else {
+            refused.push(path.to_path_buf());
+            continue;
+        };
         if seen == NameSeen::Folder && !no_files.contains(path.as_os_str()) {
             return Err(Unsettled::Appeared {
                 path: path.to_path_buf(),
@@ -75,11 +80,12 @@ pub(super) fn add(
             names: first..manifest.names.len(),
         });
     }
-    Ok(())
+    Ok(refused)
 }
 
-/// Makes sure that a path is no file, and returns whether the signature of the directory proves that it stays absent.
-fn look_for(base: &Base, path: &Path) -> Result<(NameSeen, bool), Unsettled> {
+/// Makes sure that a path is no file, and returns whether the signature of the directory proves that it stays absent; `None`
+/// if this user may not look.
+fn look_for(base: &Base, path: &Path) -> Result<Option<(NameSeen, bool)>, Unsettled> {
     let broken = |error: Errno| Unsettled::Unreadable {
         path: path.to_path_buf(),
         source: error.into(),
@@ -88,17 +94,18 @@ fn look_for(base: &Base, path: &Path) -> Result<(NameSeen, bool), Unsettled> {
         path: path.to_path_buf(),
     };
     let text = CString::new(path.as_os_str().as_bytes()).map_err(|_| broken(Errno::INVAL))?;
-    match base.stat_link(&text) {
-        Err(error) if means_absent(error) => Ok((NameSeen::Nothing, true)),
-        Err(error) => Err(broken(error)),
-        Ok(found) if found.is_directory() => Ok((NameSeen::Folder, true)),
+    let mut is_link = false;
+    let mut found = base.stat_link(&text);
+    if found.as_ref().is_ok_and(Signature::is_link) {
         // A link's target can appear and disappear without a change of the link's directory.
-        Ok(found) if found.is_link() => match base.stat(&text) {
-            Err(error) if means_absent(error) => Ok((NameSeen::Nothing, false)),
-            Err(error) => Err(broken(error)),
-            Ok(found) if found.is_directory() => Ok((NameSeen::Folder, false)),
-            Ok(_) => Err(appeared()),
-        },
+        is_link = true;
+        found = base.stat(&text);
+    }
+    match found {
+        Err(error) if means_absent(error) => Ok(Some((NameSeen::Nothing, !is_link))),
+        Err(error) if is_refusal(error) => Ok(None),
+        Err(error) => Err(broken(error)),
+        Ok(found) if found.is_directory() => Ok(Some((NameSeen::Folder, !is_link))),
         Ok(_) => Err(appeared()),
     }
 }

@@ -200,14 +200,17 @@ impl InputManifestBuilder {
     }
 
     fn finish_inner(
-        self,
+        mut self,
         inspect: Option<Inspect<'_>>,
         contents: Option<&dyn ContentHashes>,
     ) -> Result<InputManifest, Unsettled> {
         let base = Base::open(&self.base);
         let mut manifest = InputManifest::default();
         let plain = self.add_files(&base, &mut manifest, inspect, contents)?;
-        absent_names::add(&self.absent, &self.no_files, &base, &mut manifest)?;
+        let refused = absent_names::add(&self.absent, &self.no_files, &base, &mut manifest)?;
+        for path in refused {
+            self.fact(&path, Fact::Access, None);
+        }
         self.add_facts(&base, &plain, &mut manifest)?;
         if manifest.text.len() >= LONGEST_TEXT {
             return Err(Unsettled::TooMuch);

@@ -3,7 +3,7 @@
 
 use std::ffi::{CStr, CString};
 
-use rustix::fs::{Dir, OFlags};
+use rustix::fs::{self, Dir, OFlags};
 use rustix::io::Errno;
 
 use super::equals::Equals;
@@ -32,6 +32,8 @@ pub enum Fact {
     SizeAndTime = 8,
     /// The path may be executed.
     Executable = 9,
+    /// What `access` says of the path, as [`Base::accesses`] writes it.
+    Access = 10,
     /// The file was last changed in the same second as this other one.
     SameTime = 20,
     /// The file was last changed in another second than this other one.
@@ -52,6 +54,7 @@ impl Fact {
             Fact::Nothing,
             Fact::SizeAndTime,
             Fact::Executable,
+            Fact::Access,
             Fact::SameTime,
             Fact::OtherTime,
             Fact::Same,
@@ -82,6 +85,7 @@ impl Fact {
             Fact::Nothing => "nothing",
             Fact::SizeAndTime => "sizes-and-times",
             Fact::Executable => "executables",
+            Fact::Access => "permissions",
             Fact::SameTime | Fact::OtherTime | Fact::Same => "equal-files",
         }
     }
@@ -133,7 +137,8 @@ impl Fact {
                 let text = || Fact::size_and_time(found.size, found.mtime_ns);
                 found.is_file().then(text).ok_or(Errno::NOENT)
             }
-            Fact::Executable => base.may_execute(path).map(|()| Vec::new()),
+            Fact::Executable => base.may(path, fs::Access::EXEC_OK).map(|()| Vec::new()),
+            Fact::Access => base.accesses(path),
             Fact::SameTime | Fact::OtherTime | Fact::Same => {
                 Equals::default().text_now(self, base, path, recorded)
             }

@@ -190,14 +190,36 @@ impl Base {
         stat.map(|stat| Signature::from_stat(&stat))
     }
 
-    /// Whether this user may execute it.
-    pub(crate) fn may_execute(&self, path: &CStr) -> Result<(), Errno> {
-        let (access, flags) = (Access::EXEC_OK, AtFlags::empty());
+    /// Whether this user may use it so.
+    pub(crate) fn may(&self, path: &CStr, access: Access) -> Result<(), Errno> {
+        let flags = AtFlags::empty();
         match self {
             Base::Open(open) => rustix::fs::accessat(open, path, access, flags),
             Base::Missing(error) if is_relative(path) => Err(*error),
             Base::Current | Base::Missing(_) => rustix::fs::accessat(CWD, path, access, flags),
         }
+    }
+
+    /// The errors for being there, being read, written and executed, as numbers; 0 where there is none.
+    ///
+    /// # Errors
+    /// The path does not exist, or the errors are not about the path and the user, and may be others next time.
+    pub(crate) fn accesses(&self, path: &CStr) -> Result<Vec<u8>, Errno> {
+        let uses = [
+            Access::EXISTS,
+            Access::READ_OK,
+            Access::WRITE_OK,
+            Access::EXEC_OK,
+        ];
+        let mut errors = Vec::new();
+        for access in uses {
+            let error = self.may(path, access).err();
+            if let Some(error) = error.filter(|error| !is_refusal(*error)) {
+                return Err(error);
+            }
+            errors.push(error.map_or(0, Errno::raw_os_error).to_string());
+        }
+        Ok(errors.join(" ").into_bytes())
     }
 
     pub(crate) fn read_link(&self, path: &CStr) -> Result<CString, Errno> {
@@ -231,6 +253,15 @@ fn is_relative(path: &CStr) -> bool {
 /// passes a missing folder by, and complains of one that it may not search, or of a link that leads to itself.
 pub(crate) fn means_absent(error: Errno) -> bool {
     matches!(error, Errno::NOENT | Errno::NOTDIR)
+}
+
+/// Whether an error says that this user may not use a path, or that it leads nowhere and cannot be missing either. As long as
+/// nobody changes the path or its folders, each look gives the same.
+pub(crate) fn is_refusal(error: Errno) -> bool {
+    matches!(
+        error,
+        Errno::ACCESS | Errno::PERM | Errno::ROFS | Errno::LOOP | Errno::NAMETOOLONG
+    )
 }
 
 #[cfg(test)]

@@ -85,6 +85,9 @@ impl TracedInputs {
         for path in observed.nothing.iter().filter(|path| foreign(path)) {
             seen.facts.insert((path.clone(), Fact::Nothing), Vec::new());
         }
+        for path in observed.permissions.iter().filter(|path| foreign(path)) {
+            seen.facts.insert((path.clone(), Fact::Access), Vec::new());
+        }
         for path in observed.listed.iter().filter(|path| foreign(path)) {
             // The names in folders that are listed and do not change; the manifest reads them when it is made.
             seen.facts.insert((path.clone(), Fact::Names), Vec::new());

@@ -50,7 +50,7 @@ fn a_script_asks_whether_a_file_may_run() {
     set_mode(&space, "notes", 0o755);
     rebuilt(&space, BY_WRAPPER);
     set_mode(&space, "notes", 0o644);
-    space.agree(BY_WRAPPER).demand_no_direct_hit();
+    space.agree(BY_WRAPPER).demand_direct_hit();
     set_mode(&space, "notes", 0o755);
     space.agree(BY_WRAPPER).demand_direct_hit();
     space.remove("notes");

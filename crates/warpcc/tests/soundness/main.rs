@@ -25,6 +25,7 @@ mod options;
 mod outputs;
 mod precompiled;
 mod reads;
+mod refused;
 mod relative_names;
 mod search;
 mod shared_files;
