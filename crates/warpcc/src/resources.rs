@@ -1,6 +1,6 @@
 //! What this call shares with others on the machine: the budget, the build tool's jobserver, and the build it belongs to.
 
-use rustix::process::{Resource, getrlimit};
+use rlimit::Resource;
 use warpcc_budget::{Board, BoardPlace, Cancel, CommandKind, Joined, Tokens};
 use warpcc_engine::Admission;
 use warpcc_engine::admission::Applicant;
@@ -78,8 +78,9 @@ pub const LITTLE_MEMORY: &str = "little memory for this process";
 /// The address space that glibc reserves for each thread's heap does not matter: without it, threads share a heap.
 pub fn has_little_memory() -> bool {
     const LEAST: u64 = 512 << 20;
-    let is_less = |limited| getrlimit(limited).current.is_some_and(|most| most < LEAST);
-    is_less(Resource::As) || is_less(Resource::Data)
+    // A limit that a sandbox does not let this process read is taken for none. `INFINITY` is the greatest number.
+    let is_less = |limited: Resource| limited.get_soft().is_ok_and(|most| most < LEAST);
+    is_less(Resource::AS) || is_less(Resource::DATA)
 }
 
 /// Waits until the machine has room for a whole nvcc, which this process is about to become. nvcc keeps the room until it ends.

@@ -132,8 +132,11 @@ fn continue_children() {
 /// Makes a write beyond `ulimit -f` fail with an error instead of ending this process. Other programs, which this process
 /// starts or becomes, are ended as usual: a handler does not outlast exec.
 pub fn survive_file_size_limit() {
-    let limit = rustix::process::getrlimit(rustix::process::Resource::Fsize);
-    if limit.current.is_none() {
+    // A limit that a sandbox does not let this process read is taken for none.
+    if !rlimit::Resource::FSIZE
+        .get_soft()
+        .is_ok_and(|most| most != rlimit::INFINITY)
+    {
         return;
     }
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();

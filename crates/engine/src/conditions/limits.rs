@@ -3,28 +3,28 @@
 use std::collections::BTreeSet;
 use std::fs;
 
-use rustix::process::{Resource, getrlimit};
+use rlimit::{INFINITY, Resource, getrlimit};
 use serde::{Deserialize, Serialize};
 use warpcc_watch::Observed;
 
 /// The numbers of the limits in the kernel on x86-64 and aarch64.
 const RESOURCES: [Resource; 16] = [
-    Resource::Cpu,
-    Resource::Fsize,
-    Resource::Data,
-    Resource::Stack,
-    Resource::Core,
-    Resource::Rss,
-    Resource::Nproc,
-    Resource::Nofile,
-    Resource::Memlock,
-    Resource::As,
-    Resource::Locks,
-    Resource::Sigpending,
-    Resource::Msgqueue,
-    Resource::Nice,
-    Resource::Rtprio,
-    Resource::Rttime,
+    Resource::CPU,
+    Resource::FSIZE,
+    Resource::DATA,
+    Resource::STACK,
+    Resource::CORE,
+    Resource::RSS,
+    Resource::NPROC,
+    Resource::NOFILE,
+    Resource::MEMLOCK,
+    Resource::AS,
+    Resource::LOCKS,
+    Resource::SIGPENDING,
+    Resource::MSGQUEUE,
+    Resource::NICE,
+    Resource::RTPRIO,
+    Resource::RTTIME,
 ];
 
 /// A limit's number and value; `None` if the value is not known.
@@ -36,11 +36,14 @@ impl Limit {
         if number == Observed::UMASK {
             return Self(number, umask().map(|mask| [Some(mask), None]));
         }
-        let limit = RESOURCES.get(usize::from(number)).map(|resource| {
-            let limit = getrlimit(*resource);
-            [limit.current, limit.maximum]
-        });
-        Self(number, limit)
+        let resource = RESOURCES.get(usize::from(number));
+        // A sandbox may refuse the system call.
+        let limit = resource.and_then(|resource| getrlimit(*resource).ok());
+        let finite = |value| (value != INFINITY).then_some(value);
+        Self(
+            number,
+            limit.map(|(soft, hard)| [finite(soft), finite(hard)]),
+        )
     }
 }
 

@@ -39,10 +39,14 @@ pub enum LockResult {
 /// Locks the file at `path`, which belongs to the scratch folder `folder`. Waits for a holder that works.
 ///
 /// # Errors
-/// The lock cannot be opened.
+/// The lock cannot be opened, or a sandbox refuses locks.
 pub fn take(path: &Path, folder: &Path, log: &Log) -> io::Result<LockResult> {
     let began = Instant::now();
     let mut waited = false;
+    // Where a sandbox refuses locks, no lock file is made: without its lock, nobody may remove it. This unlocks nothing.
+    if let Some(Ok(parent)) = path.parent().map(File::open) {
+        flock(&parent, FlockOperation::Unlock)?;
+    }
     while began.elapsed() < LONGEST {
         let lock = match open(path) {
             // The last process that leaves the parent folder removes it: the caller makes it again.
