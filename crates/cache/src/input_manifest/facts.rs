@@ -32,7 +32,7 @@ pub enum Fact {
     SizeAndTime = 8,
     /// The path may be executed.
     Executable = 9,
-    /// What `access` says of the path, as [`Base::accesses`] writes it.
+    /// What access(2) says of the path: the numbers of the errors for being there, being read, written and executed.
     Access = 10,
     /// The file was last changed in the same second as this other one.
     SameTime = 20,
