@@ -71,27 +71,7 @@ impl TracedInputs {
                 seen.fact(path, Fact::Resolved, path.canonicalize().ok());
             }
         }
-        for (fact, texts) in [
-            (Fact::Link, observed.links),
-            (Fact::Resolved, observed.resolved),
-        ] {
-            for (path, text) in texts {
-                // `/proc/self/exe` is the program, whose path was resolved when it was started.
-                if foreign(&path) && !is_of_process(&path) {
-                    seen.fact(&path, fact, Some(text));
-                }
-            }
-        }
-        for path in observed.nothing.iter().filter(|path| foreign(path)) {
-            seen.facts.insert((path.clone(), Fact::Nothing), Vec::new());
-        }
-        for path in observed.permissions.iter().filter(|path| foreign(path)) {
-            seen.facts.insert((path.clone(), Fact::Access), Vec::new());
-        }
-        for path in observed.listed.iter().filter(|path| foreign(path)) {
-            // The names in folders that are listed and do not change; the manifest reads them when it is made.
-            seen.facts.insert((path.clone(), Fact::Names), Vec::new());
-        }
+        seen.take_facts(&observed, &foreign);
         let owned = |paths: BTreeSet<PathText>| paths.into_iter().filter(|p| foreign(p)).collect();
         seen.missing = owned(observed.missing);
         seen.found.append(&mut owned(observed.found));
@@ -101,6 +81,31 @@ impl TracedInputs {
             seen.found.remove(OsStr::new("."));
         }
         seen
+    }
+
+    /// Adds what links say, where paths lead, what is not there, which permissions there are and which names folders have.
+    fn take_facts(&mut self, observed: &Observed, foreign: &dyn Fn(&Path) -> bool) {
+        for (fact, texts) in [
+            (Fact::Link, &observed.links),
+            (Fact::Resolved, &observed.resolved),
+        ] {
+            for (path, text) in texts {
+                // `/proc/self/exe` is the program, whose path was resolved when it was started.
+                if foreign(path) && !is_of_process(path) {
+                    self.fact(path, fact, Some(text.clone()));
+                }
+            }
+        }
+        // The manifest reads what these facts say when it is made.
+        for (fact, paths) in [
+            (Fact::Nothing, &observed.nothing),
+            (Fact::Access, &observed.permissions),
+            (Fact::Names, &observed.listed),
+        ] {
+            let paths = paths.iter().filter(|path| foreign(path));
+            self.facts
+                .extend(paths.map(|path| ((path.clone(), fact), Vec::new())));
+        }
     }
 
     fn size_and_time(&mut self, path: &PathText, identity: &Identity) {
