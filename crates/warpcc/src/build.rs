@@ -254,9 +254,11 @@ impl Building<'_> {
     fn run_options<'r>(&'r self, environment: &'r [(OsString, OsString)]) -> RunOptions<'r> {
         let (request, options) = (self.request, self.options);
         let finishes_phase = options.finishes_phase;
-        // With `-keep` the tools write intermediate files where the user finds them, so no step may run that nvcc would not
-        // have started.
-        let in_order = options.sequential || (request.invocation.keeps && !finishes_phase);
+        let watch = self.dry_run.watch.as_deref();
+        // No step may run that nvcc would not have started, where it could change the user's files: with `-keep` the tools
+        // write intermediate files where the user finds them, and without the watch library nothing holds a command.
+        let in_order = options.sequential
+            || ((request.invocation.keeps || watch.is_none()) && !finishes_phase);
         RunOptions {
             remove: &|_| {},
             listener: None,
@@ -269,7 +271,7 @@ impl Building<'_> {
             reads_cache: options.reads_cache,
             upstream: options.upstream,
             writes_cache: options.writes_cache,
-            watch: self.dry_run.watch.as_deref(),
+            watch,
             jobs: options.jobs,
             lines_count: self.lines_count(),
             order: match in_order {

@@ -7,6 +7,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
+use rustix::fs::StatVfsMountFlags;
+
 /// The variable with the path of the log.
 pub const LOG_VARIABLE: &str = "WARPCC_WATCH_LOG";
 
@@ -64,13 +66,18 @@ fn is_plain(path: &Path) -> bool {
 /// Its name contains a hash of its content, so versions do not disturb each other's running processes.
 ///
 /// # Errors
-/// The library cannot be written, or there is none for this system (`Unsupported`).
+/// The library cannot be written, there is none for this system (`Unsupported`), or no program can run from `dir`.
 pub fn install(dir: &Path) -> io::Result<PathBuf> {
     if !available() {
         return Err(io::Error::new(
             io::ErrorKind::Unsupported,
             "no watching library for this system",
         ));
+    }
+    // The loader cannot map a library from there. A file system that does not say so may still do.
+    if rustix::fs::statvfs(dir).is_ok_and(|fs| fs.f_flag.contains(StatVfsMountFlags::NOEXEC)) {
+        let message = "it is mounted noexec";
+        return Err(io::Error::new(io::ErrorKind::PermissionDenied, message));
     }
     let path = dir.join(format!("watch-{:016x}.so", content_hash(LIBRARY)));
     match fs::read(&path) {

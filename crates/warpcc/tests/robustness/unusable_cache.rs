@@ -119,6 +119,31 @@ fn disk_is_full() {
     }
 }
 
+/// The loader maps no library from there, so the watch library is in `TMPDIR`.
+#[test]
+#[allow(clippy::print_stderr, reason = "a part that did not run must be seen")]
+fn no_program_may_run_from_the_cache() {
+    let space = space("cache-noexec");
+    let mounted = Command::new("mount")
+        .args(["-t", "tmpfs", "-o", "noexec", "tmpfs"])
+        .arg(space.cache())
+        .output()
+        .is_ok_and(|o| o.status.success());
+    if !mounted {
+        eprintln!("NOT RUN: a cache mounted noexec, because mounting needs root");
+        return;
+    }
+    let result = std::panic::catch_unwind(|| {
+        let build = space.build(TWO);
+        space.again(TWO, &build).demand_direct_hit();
+    });
+    let unmounted = Command::new("umount").arg(space.cache()).status();
+    assert!(unmounted.is_ok_and(|s| s.success()), "umount");
+    if let Err(panic) = result {
+        std::panic::resume_unwind(panic);
+    }
+}
+
 /// Damage every file of a warm cache in one way; the builds must be right, and a cold
 /// build afterwards must heal it.
 fn damaged(name: &str, damage: impl Fn(&Path, Vec<u8>)) {

@@ -1,6 +1,8 @@
 //! Tests wrappers of the host compiler that change files besides the outputs: each command does so once, in nvcc's order, and
 //! not at all after one that fails.
 
+use std::process::Command;
+
 use crate::side_files::space;
 use crate::space::{Program, TestSpace};
 
@@ -131,4 +133,42 @@ fn a_cache_that_is_only_read_has_the_rule_too() {
     space.set_env("WARPCC_READONLY", "1");
     let ours = run(&space, &Program::Launcher, TWO_SOURCES);
     assert_eq!(ours, wanted);
+}
+
+/// Nothing holds a command then, so no command starts before its turn.
+#[test]
+#[allow(clippy::print_stderr, reason = "a part that did not run must be seen")]
+fn without_the_watch_library_commands_run_in_turn() {
+    let mut space = wrapped("log-unwatched", LOGS);
+    // The loader maps no library from such a folder.
+    let folders = [("TMPDIR", "tmp"), ("WARPCC_DIR", "noexec")].map(|(name, folder)| {
+        let folder = space.work().join(folder);
+        std::fs::create_dir_all(&folder).expect("a folder");
+        space.set_env(name, folder.to_str().expect("text"));
+        folder
+    });
+    let mounted = folders.iter().filter(|folder| {
+        let mut mount = Command::new("mount");
+        mount.args(["-t", "tmpfs", "-o", "noexec,mode=700", "tmpfs"]);
+        mount.arg(folder).output().is_ok_and(|o| o.status.success())
+    });
+    let mounted: Vec<_> = mounted.collect();
+    let result = std::panic::catch_unwind(|| {
+        for value in ["1", "1+"] {
+            space.write("value", value);
+            let wanted = run(&space, &Program::Nvcc, TWO_SOURCES);
+            let ours = run(&space, &Program::Launcher, TWO_SOURCES);
+            assert_eq!(ours, wanted, "value {value}");
+        }
+    });
+    for folder in &mounted {
+        let unmounted = Command::new("umount").arg(folder).status();
+        assert!(unmounted.is_ok_and(|s| s.success()), "umount");
+    }
+    if mounted.len() < folders.len() {
+        eprintln!("NOT RUN: folders mounted noexec, because mounting needs root");
+    }
+    if let Err(panic) = result {
+        std::panic::resume_unwind(panic);
+    }
 }
