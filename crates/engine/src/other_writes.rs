@@ -38,6 +38,8 @@ pub fn side_effect(observed: &Observed, scene: &Scene<'_>) -> Option<String> {
     let rewritten = observed.read.iter().find(|(path, identity)| {
         observed.written.contains_key(path.as_os_str())
             && was_there(identity)
+            // bash opens the terminal in this way.
+            && !(is_special(identity) && is_harmless_device(identity.special))
             && !(scene.is_own(path) || is_caches(path))
     });
     let whole = |path: &Path| scene.directory.join(path);

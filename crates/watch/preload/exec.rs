@@ -28,8 +28,14 @@ pub(crate) fn resolve_early() {
 fn candidate(path: &CStr) -> bool {
     match sys::executable(path) {
         0 => {
-            state::file(b'R', &Identity::of_path(path), path.to_bytes());
-            true
+            let identity = Identity::of_path(path);
+            if identity.is_file() {
+                state::file(b'R', &identity, path.to_bytes());
+            } else {
+                // A folder.
+                state::path(b'S', path.to_bytes());
+            }
+            identity.is_file()
         }
         sys::ENOENT | sys::ENOTDIR => {
             state::path(b'M', path.to_bytes());
@@ -47,19 +53,20 @@ fn candidate(path: &CStr) -> bool {
 }
 
 /// Logs the search for a program as `execvp` makes it, because that search does not call our hooks. Returns the length of
-/// the found path in `full`, or of the name itself if none was found.
+/// the found path in `full`, or of the name itself if none was found, and whether one was found.
 ///
 /// # Safety
 /// `name` is null or NUL-terminated.
-unsafe fn search(name: Path, full: &mut [u8; LONGEST]) -> usize {
+unsafe fn search(name: Path, full: &mut [u8; LONGEST]) -> (usize, bool) {
     // SAFETY: as the caller promises.
     let Some(file) = (unsafe { text(name) }) else {
-        return 0;
+        return (0, false);
     };
     let plain = file.len().min(full.len() - 1);
+    let mut found = false;
     if file.contains(&b'/') {
         // SAFETY: as above.
-        candidate(unsafe { CStr::from_ptr(name) });
+        found = candidate(unsafe { CStr::from_ptr(name) });
     } else {
         // These are the folders that glibc uses without a PATH.
         let path = sys::variable(b"PATH").map_or(&b"/bin:/usr/bin"[..], CStr::to_bytes);
@@ -77,12 +84,20 @@ unsafe fn search(name: Path, full: &mut [u8; LONGEST]) -> usize {
             }
             full[end..end + file.len()].copy_from_slice(file);
             if CStr::from_bytes_until_nul(&full[..]).is_ok_and(candidate) {
-                return end + file.len();
+                return (end + file.len(), true);
             }
         }
     }
     full[..plain].copy_from_slice(&file[..plain]);
-    plain
+    (plain, found)
+}
+
+/// Logs that a program which is there could not be started: its interpreter is missing or refused, or something else is in the
+/// way. A file that is no program is known by its content.
+fn not_started(found: bool, error: c_int) {
+    if found && error != sys::ENOEXEC {
+        state::path(b'U', b"a program could not be started");
+    }
 }
 
 /// Logs that this process becomes `path`, calls the real function, and takes the record back if it failed.
@@ -95,12 +110,13 @@ unsafe fn become_program(path: Path, environment: ConstAny, real: impl FnOnce() 
         hold::before_program(path, environment.cast());
         let pid = sys::pid();
         let mut full = [0; LONGEST];
-        let length = search(path, &mut full);
+        let (length, found) = search(path, &mut full);
         state::process(b'P', pid, &full[..length]);
         lifetime::leaving();
         let result = real();
         let errno = *sys::__errno_location();
         state::process(b'Q', pid, &[]);
+        not_started(found, errno);
         *sys::__errno_location() = errno;
         result
     }
@@ -173,15 +189,16 @@ unsafe fn spawn(real: Spawn, child: *mut c_int, path: Path, rest: [ConstAny; 4])
     unsafe {
         hold::before_program(path, environment.cast());
         let mut full = [0; LONGEST];
-        let length = search(path, &mut full);
+        let (length, found) = search(path, &mut full);
         let mut own = 0;
         let number = if child.is_null() { &raw mut own } else { child };
         let result = real(number, path, actions, attributes, arguments, environment);
-        if result == 0 {
-            let errno = *sys::__errno_location();
-            state::process(b'N', *number as u32, &full[..length]);
-            *sys::__errno_location() = errno;
+        let errno = *sys::__errno_location();
+        match result {
+            0 => state::process(b'N', *number as u32, &full[..length]),
+            error => not_started(found, error),
         }
+        *sys::__errno_location() = errno;
         result
     }
 }

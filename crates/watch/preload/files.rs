@@ -26,7 +26,7 @@ pub(crate) unsafe fn seen(directory: c_int, path: Path, kind: u8, error: c_int, 
         // A file where a folder was wanted. SAFETY: the call did not fail with EFAULT.
         ENOTDIR if unsafe { hold::is_there(directory, path) } => b'S',
         ENOENT | ENOTDIR => b'M',
-        EACCES | EPERM | EROFS => b'y',
+        error if is_refusal(error) => b'y',
         // The file exists, but not for this use.
         EISDIR | ETXTBSY | EEXIST | EINVAL | ERANGE => b'S',
         // The error says nothing about a file, or the program will repeat the call.
@@ -52,6 +52,11 @@ pub(crate) unsafe fn seen(directory: c_int, path: Path, kind: u8, error: c_int, 
     if !(kind == b'W' && file >= 0 && is_own_stream(&identity)) {
         state::file(kind, &identity, name);
     }
+}
+
+/// Whether an error says that this user may not, or that the file system is read-only.
+pub(crate) fn is_refusal(error: c_int) -> bool {
+    matches!(error, EACCES | EPERM | EROFS)
 }
 
 /// The name for the log, absolute if it is relative to an open directory; `None` if there is no name to log.
@@ -221,6 +226,9 @@ pub(crate) unsafe fn opened(directory: c_int, path: Path, flags: c_int, error: c
         } else {
             if flags & O_ACCMODE == O_RDWR && flags & (O_TRUNC | O_CREAT) == 0 {
                 seen(directory, path, b'R', error, file);
+            }
+            if flags & O_CREAT != 0 && is_refusal(error) {
+                return made::refused(directory, path, error);
             }
             seen(directory, path, b'W', error, file);
             if flags & O_CREAT != 0 && error == ENOENT {

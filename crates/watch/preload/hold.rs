@@ -206,3 +206,12 @@ pub(crate) unsafe fn is_there(directory: c_int, path: Path) -> bool {
     // SAFETY: as the caller promises.
     !path.is_null() && Identity::at(directory, unsafe { CStr::from_ptr(path) }, 0).mode != 0
 }
+
+/// Whether something has this name, even if it is a link that leads nowhere.
+///
+/// # Safety
+/// As for [`before`].
+pub(crate) unsafe fn is_itself_there(directory: c_int, path: Path) -> bool {
+    // SAFETY: as the caller promises.
+    !path.is_null() && Identity::at(directory, unsafe { CStr::from_ptr(path) }, NOFOLLOW).mode != 0
+}

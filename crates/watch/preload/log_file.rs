@@ -50,43 +50,27 @@ fn write(file: c_long, bytes: &[u8]) -> c_long {
 
 /// Runs the write so that `ulimit -f` makes it fail, and does not end the process.
 ///
-/// The kernel sends the signal to the thread that writes. So it is blocked in this thread, and taken back if it came.
+/// The kernel sends the signal to the thread that writes. So it is blocked in this thread, and taken back if it came, also
+/// where the program itself has blocked it: it would find it later, and end then. A signal that was waiting before stays.
 fn without_size_signal(write: impl FnOnce() -> c_long) -> c_long {
     let size = size_of::<Signals>();
-    let mut before: Signals = 0;
-    // SAFETY: both sets have the size that is said.
-    let blocked = unsafe {
-        let set = &raw const SIGNAL;
-        syscall(
-            numbers::RT_SIGPROCMASK,
-            SIG_BLOCK,
-            set,
-            &raw mut before,
-            size,
-        )
+    let (mut before, mut waiting): (Signals, Signals) = (0, 0);
+    let none = null_mut::<Signals>();
+    // SAFETY: all sets have the size that is said.
+    let is_blocked = unsafe {
+        let (block, set) = (SIG_BLOCK, &raw const SIGNAL);
+        syscall(numbers::RT_SIGPENDING, &raw mut waiting, size) == 0
+            && syscall(numbers::RT_SIGPROCMASK, block, set, &raw mut before, size) == 0
     };
     let written = write();
-    if blocked == 0 && before & SIGXFSZ == 0 {
+    if is_blocked {
         // SAFETY: as above; a time of zero returns at once.
         unsafe {
-            if written == c_long::from(-EFBIG) {
+            if written == c_long::from(-EFBIG) && waiting & SIGXFSZ == 0 {
                 let (set, no_wait) = (&raw const SIGNAL, &raw const NO_WAIT);
-                syscall(
-                    numbers::RT_SIGTIMEDWAIT,
-                    set,
-                    null_mut::<u8>(),
-                    no_wait,
-                    size,
-                );
+                syscall(numbers::RT_SIGTIMEDWAIT, set, none, no_wait, size);
             }
-            let none = null_mut::<Signals>();
-            syscall(
-                numbers::RT_SIGPROCMASK,
-                SIG_SETMASK,
-                &raw const before,
-                none,
-                size,
-            );
+            syscall(numbers::RT_SIGPROCMASK, SIG_SETMASK, &raw const before, none, size);
         }
     }
     written

@@ -4,11 +4,11 @@
 
 use core::ffi::{c_char, c_int, c_uint};
 
-use crate::files::{NO_FILE, itself, named, seen};
+use crate::files::{NO_FILE, is_refusal, itself, named, seen};
 use crate::hold::{self, Change};
 use crate::hook;
 use crate::state::{self, LONGEST};
-use crate::sys::{Any, Path, AT_FDCWD, EEXIST, ENOENT, ENOTEMPTY, ENOTSUP, EPERM, EXDEV};
+use crate::sys::{Any, Path, AT_FDCWD, EEXIST, ENOENT, ENOTEMPTY, ENOTSUP, EXDEV};
 
 /// A path, and the open directory from which it starts.
 type Name = (c_int, Path);
@@ -156,6 +156,7 @@ unsafe fn made(directory: c_int, path: Path, error: c_int) {
         match error {
             0 => seen(directory, path, b'W', 0, NO_FILE),
             ENOENT => not_made(directory, path),
+            _ if is_refusal(error) => refused(directory, path, error),
             _ => seen(directory, path, b'S', error, NO_FILE),
         }
     }
@@ -182,16 +183,48 @@ unsafe fn pointed(directory: c_int, path: Path, error: c_int) {
 pub(crate) unsafe fn not_made(directory: c_int, path: Path) {
     let mut full = [0_u8; LONGEST];
     // SAFETY: as the caller promises.
-    let Some(mut name) = (unsafe { named(directory, path, &mut full) }) else {
+    let Some(name) = (unsafe { named(directory, path, &mut full) }) else {
         return;
     };
-    while let Some(shorter) = name.strip_suffix(b"/") {
+    match folder_of(name) {
+        b"." | b"/" => state::path(b'U', b"a name could not be made"),
+        folder => state::path(b'M', folder),
+    }
+}
+
+/// The folder in which a name is; `.` and `/` where it is in no other.
+fn folder_of(mut name: &[u8]) -> &[u8] {
+    while let [shorter @ .., b'/'] = name {
         name = shorter;
     }
     match name.iter().rposition(|&byte| byte == b'/') {
-        Some(end) if end > 0 => state::path(b'M', &name[..end]),
-        // The working directory is gone, or a link leads to nothing.
-        _ => state::path(b'U', b"a name could not be made"),
+        None => b".",
+        Some(0) => b"/",
+        Some(end) => &name[..end],
+    }
+}
+
+/// Logs that a name may not be made, removed or given to another file. The permissions of its folder say so, or those of the
+/// file that has the name.
+///
+/// # Safety
+/// As for [`seen`].
+pub(crate) unsafe fn refused(directory: c_int, path: Path, error: c_int) {
+    let mut full = [0_u8; LONGEST];
+    // SAFETY: as the caller promises.
+    unsafe {
+        let Some(name) = named(directory, path, &mut full) else {
+            return;
+        };
+        state::path(b'y', folder_of(name));
+        if hold::is_there(directory, path) {
+            seen(directory, path, b'S', error, NO_FILE);
+        } else if hold::is_itself_there(directory, path) {
+            // The permissions of the folder to which it leads may count.
+            state::path(b'U', b"a name behind a link could not be made");
+        } else {
+            seen(directory, path, b'O', 0, NO_FILE);
+        }
     }
 }
 
@@ -206,6 +239,7 @@ unsafe fn removed(directory: c_int, path: Path, error: c_int) {
             0 => seen(directory, path, b'K', 0, NO_FILE),
             // Of a folder.
             ENOTEMPTY => seen(directory, path, b'D', 0, NO_FILE),
+            _ if is_refusal(error) => refused(directory, path, error),
             _ => itself(directory, path, error),
         }
     }
@@ -255,7 +289,11 @@ unsafe fn not_placed(from: Name, to: Name, error: c_int) {
     unsafe {
         match error {
             // The program copies the file instead.
-            EXDEV | EPERM => seen(from.0, from.1, b'S', 0, NO_FILE),
+            EXDEV => seen(from.0, from.1, b'S', 0, NO_FILE),
+            _ if is_refusal(error) => {
+                refused(from.0, from.1, error);
+                refused(to.0, to.1, error);
+            }
             EEXIST => seen(to.0, to.1, b'S', 0, NO_FILE),
             // Either name may be the cause.
             _ => state::path(b'U', b"a file could not be renamed or linked"),

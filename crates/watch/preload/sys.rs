@@ -50,6 +50,7 @@ pub(crate) mod numbers {
     pub(crate) const OPENAT: i64 = 257;
     pub(crate) const WRITE: i64 = 1;
     pub(crate) const RT_SIGPROCMASK: i64 = 14;
+    pub(crate) const RT_SIGPENDING: i64 = 127;
     pub(crate) const RT_SIGTIMEDWAIT: i64 = 128;
     pub(crate) const CLOSE: i64 = 3;
     pub(crate) const GETCWD: i64 = 79;
@@ -69,6 +70,7 @@ pub(crate) mod numbers {
     pub(crate) const OPENAT: i64 = 56;
     pub(crate) const WRITE: i64 = 64;
     pub(crate) const RT_SIGPROCMASK: i64 = 135;
+    pub(crate) const RT_SIGPENDING: i64 = 136;
     pub(crate) const RT_SIGTIMEDWAIT: i64 = 137;
     pub(crate) const CLOSE: i64 = 57;
     pub(crate) const GETCWD: i64 = 17;
@@ -103,6 +105,7 @@ pub(crate) const ENOENT: c_int = 2;
 pub(crate) const EINTR: c_int = 4;
 pub(crate) const EIO: c_int = 5;
 pub(crate) const ENXIO: c_int = 6;
+pub(crate) const ENOEXEC: c_int = 8;
 pub(crate) const EBADF: c_int = 9;
 pub(crate) const EACCES: c_int = 13;
 pub(crate) const EFAULT: c_int = 14;

@@ -3,7 +3,7 @@
 
 use std::ffi::{CStr, CString};
 
-use rustix::fs::{self, Dir, OFlags};
+use rustix::fs::{self, AtFlags, Dir, OFlags};
 use rustix::io::Errno;
 
 use super::equals::Equals;
@@ -32,7 +32,7 @@ pub enum Fact {
     SizeAndTime = 8,
     /// The path may be executed.
     Executable = 9,
-    /// What access(2) says of the path: the numbers of the errors for being there, being read, written and executed.
+    /// How this process may use the path, as [`Base::accesses`] writes it.
     Access = 10,
     /// The file was last changed in the same second as this other one.
     SameTime = 20,
@@ -137,7 +137,9 @@ impl Fact {
                 let text = || Fact::size_and_time(found.size, found.mtime_ns);
                 found.is_file().then(text).ok_or(Errno::NOENT)
             }
-            Fact::Executable => base.may(path, fs::Access::EXEC_OK).map(|()| Vec::new()),
+            Fact::Executable => base
+                .may(path, fs::Access::EXEC_OK, AtFlags::empty())
+                .map(|()| Vec::new()),
             Fact::Access => base.accesses(path),
             Fact::SameTime | Fact::OtherTime | Fact::Same => {
                 Equals::default().text_now(self, base, path, recorded)

@@ -23,6 +23,7 @@ use std::sync::OnceLock;
 use rustix::fd::AsFd;
 use rustix::fs::{AtFlags, Mode, OFlags, StatxFlags};
 use rustix::io::Errno;
+use rustix::process::geteuid;
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
 use super::Signature;
@@ -41,6 +42,9 @@ pub(super) struct FileStatus {
     file_system: Option<u64>,
     /// Whether the file has a time of birth.
     pub has_birth: bool,
+    /// The permissions, as in `st_mode`, and the owner.
+    mode: u32,
+    owner: u32,
 }
 
 impl FileStatus {
@@ -48,29 +52,44 @@ impl FileStatus {
     /// The errors of `stat`.
     pub(super) fn at(folder: impl AsFd, path: &CStr, flags: AtFlags) -> Result<FileStatus, Errno> {
         let wanted = StatxFlags::BASIC_STATS | StatxFlags::BTIME | UNIQUE_MOUNT;
-        let (signature, mount, has_birth) = match rustix::fs::statx(&folder, path, flags, wanted) {
+        let mut status = match rustix::fs::statx(&folder, path, flags, wanted) {
             Ok(found) => {
                 let known = StatxFlags::from_bits_retain(found.stx_mask);
-                let mount = known.contains(UNIQUE_MOUNT).then_some(found.stx_mnt_id);
-                let has_birth = known.contains(StatxFlags::BTIME);
-                (Signature::from_statx(&found), mount, has_birth)
+                FileStatus {
+                    signature: Signature::from_statx(&found),
+                    mount: known.contains(UNIQUE_MOUNT).then_some(found.stx_mnt_id),
+                    file_system: None,
+                    has_birth: known.contains(StatxFlags::BTIME),
+                    mode: found.stx_mode.into(),
+                    owner: found.stx_uid,
+                }
             }
             Err(Errno::NOSYS) => {
                 let found = rustix::fs::statat(&folder, path, flags)?;
-                (Signature::from_stat(&found), None, false)
+                FileStatus {
+                    signature: Signature::from_stat(&found),
+                    mount: None,
+                    file_system: None,
+                    has_birth: false,
+                    mode: found.st_mode,
+                    owner: found.st_uid,
+                }
             }
             Err(error) => return Err(error),
         };
-        let file_system = match signature.is_link() {
-            true => None,
-            false => file_system((signature.dev, mount), folder, path, flags),
-        };
-        Ok(FileStatus {
-            signature,
-            mount,
-            file_system,
-            has_birth,
-        })
+        let signature = status.signature;
+        if !signature.is_link() {
+            status.file_system = file_system((signature.dev, status.mount), folder, path, flags);
+        }
+        Ok(status)
+    }
+
+    /// Whether its mode alone says that this process may read the file.
+    pub(super) fn is_surely_readable(&self) -> bool {
+        const ALL: u32 = 0o444;
+        const OWNER: u32 = 0o400;
+        let of_owner = || self.mode & OWNER != 0 && self.owner == geteuid().as_raw();
+        self.mode & ALL == ALL || of_owner()
     }
 
     /// The signature for an input manifest; `None` if it has whole seconds and its mount is not known.

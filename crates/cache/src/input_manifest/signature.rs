@@ -7,7 +7,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use rustix::fd::{AsFd, AsRawFd, OwnedFd};
 use rustix::fs::{
-    Access, AtFlags, CWD, FileType, Mode, OFlags, Stat, Statx, StatxTimestamp, makedev,
+    Access, AtFlags, CWD, FileType, Mode, OFlags, Stat, Statx, StatxAttributes, StatxFlags,
+    StatxTimestamp, makedev,
 };
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
@@ -169,12 +170,16 @@ impl Base {
     /// The signature of a path's file for an input manifest, and whether the last name of the path is a link.
     pub(crate) fn sign(&self, path: &CStr) -> Result<(Signature, bool), Errno> {
         let (found, link) = self.look_at(path)?;
-        // The device number does not exist, so an untrusted file differs from every manifest.
+        // The device number does not exist, so an untrusted file differs from every manifest. So does one that another user,
+        // group or privilege could read, and this process cannot: a closer look then fails.
         let nobodys = Signature {
             dev: 0,
             ..found.signature
         };
-        Ok((found.remembered().unwrap_or(nobodys), link))
+        let is_readable =
+            !found.signature.is_file() || found.is_surely_readable() || self.may_read(path);
+        let signature = found.remembered().filter(|_| is_readable);
+        Ok((signature.unwrap_or(nobodys), link))
     }
 
     pub(crate) fn stat_link(&self, path: &CStr) -> Result<Signature, Errno> {
@@ -190,9 +195,13 @@ impl Base {
         stat.map(|stat| Signature::from_stat(&stat))
     }
 
-    /// Whether this user may use it so.
-    pub(crate) fn may(&self, path: &CStr, access: Access) -> Result<(), Errno> {
-        let flags = AtFlags::empty();
+    /// Whether an `open` for reading would succeed.
+    fn may_read(&self, path: &CStr) -> bool {
+        self.may(path, Access::READ_OK, AtFlags::EACCESS).is_ok()
+    }
+
+    /// Whether this user may use it so; with `AtFlags::EACCESS`, whether this process may.
+    pub(crate) fn may(&self, path: &CStr, access: Access, flags: AtFlags) -> Result<(), Errno> {
         match self {
             Base::Open(open) => rustix::fs::accessat(open, path, access, flags),
             Base::Missing(error) if is_relative(path) => Err(*error),
@@ -200,7 +209,10 @@ impl Base {
         }
     }
 
-    /// The errors for being there, being read, written and executed, as numbers; 0 where there is none.
+    /// What decides how this process may use a path: the errors for being there, being read, written and executed, as numbers (0
+    /// where there is none), for its real and for its effective user; and if the path leads somewhere, its mode, owner, group,
+    /// attributes and the options of its mount. access(2) is silent about some of these: files that only grow, sticky folders,
+    /// devices on a mount without devices.
     ///
     /// # Errors
     /// The path does not exist, or the errors are not about the path and the user, and may be others next time.
@@ -211,15 +223,28 @@ impl Base {
             Access::WRITE_OK,
             Access::EXEC_OK,
         ];
-        let mut errors = Vec::new();
-        for access in uses {
-            let error = self.may(path, access).err();
-            if let Some(error) = error.filter(|error| !is_refusal(*error)) {
-                return Err(error);
+        let mut words = Vec::new();
+        for flags in [AtFlags::empty(), AtFlags::EACCESS] {
+            for access in uses {
+                let error = self.may(path, access, flags).err();
+                if let Some(error) = error.filter(|error| !is_refusal(*error)) {
+                    return Err(error);
+                }
+                words.push(error.map_or(0, Errno::raw_os_error).to_string());
             }
-            errors.push(error.map_or(0, Errno::raw_os_error).to_string());
         }
-        Ok(errors.join(" ").into_bytes())
+        if let Ok(place) = self.open_at(path, OFlags::PATH) {
+            let wanted = StatxFlags::MODE | StatxFlags::UID | StatxFlags::GID;
+            let found = rustix::fs::statx(&place, c"", AtFlags::EMPTY_PATH, wanted)?;
+            let lasting = StatxAttributes::IMMUTABLE | StatxAttributes::APPEND;
+            let mount = rustix::fs::fstatvfs(&place)?.f_flag;
+            words.push(format!("{:o}", found.stx_mode));
+            words.push(found.stx_uid.to_string());
+            words.push(found.stx_gid.to_string());
+            words.push((found.stx_attributes & lasting).bits().to_string());
+            words.push(mount.bits().to_string());
+        }
+        Ok(words.join(" ").into_bytes())
     }
 
     pub(crate) fn read_link(&self, path: &CStr) -> Result<CString, Errno> {

@@ -120,6 +120,9 @@ fn is_private(found: &fs::Metadata) -> bool {
 
 /// The path of the usual parent. The folder may not exist.
 pub(super) fn usual_root(temporary: &Path) -> PathBuf {
+    // gcc names files by their real path where that is shorter, and such a name must be known as warpcc's own.
+    let real = temporary.canonicalize();
+    let temporary = real.as_deref().unwrap_or(temporary);
     let has_plain_characters = |p: &Path| {
         p.to_str().is_some_and(|s| {
             s.chars()

@@ -98,3 +98,23 @@ fn results_without_messages_are_shared_with_a_pipe() {
     assert_eq!(space.run(&Program::Launcher, &space.words(ARGS)).code, 0);
     assert_eq!(space.stats().count("direct_hits"), before + 1);
 }
+
+/// bash opens the terminal for reading and writing when it starts.
+#[test]
+fn a_script_as_host_compiler_hits_on_a_terminal() {
+    let space = talkative("terminal-script");
+    for compiler in ["gcc", "g++"] {
+        let script = "#!/bin/bash\nexec \"${0##*/}\" \"$@\"\n";
+        space.script(&format!("bin/{compiler}"), script);
+    }
+    let call = |program: &str| {
+        let before = space.stats().count("direct_hits");
+        let shown = on_terminal(&space, 80, &format!("{program} {ARGS} -ccbin bin"));
+        (shown, space.stats().count("direct_hits") > before)
+    };
+    let nvcc = space.toolkit.nvcc.display();
+    let want = call(&nvcc.to_string()).0;
+    let launcher = format!("{} {nvcc}", TestSpace::warpcc().display());
+    assert_eq!(call(&launcher), (want.clone(), false));
+    assert_eq!(call(&launcher), (want, true));
+}

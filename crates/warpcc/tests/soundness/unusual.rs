@@ -172,3 +172,21 @@ fn an_empty_tmpdir_is_nvccs() {
     let calls = std::fs::read_to_string(space.beside("log")).expect("a log");
     assert_eq!(calls, format!("{}\n", space.words(ONE).join(" ")));
 }
+
+/// gcc names a file by its real path where that is shorter.
+#[test]
+fn the_temporary_folder_has_a_longer_name_than_its_real_one() {
+    let mut space = simple("temporary-link");
+    let text = |path: std::path::PathBuf| path.to_string_lossy().into_owned();
+    let link = space.beside("a-name-that-is-longer-than-the-temporary-folder-itself");
+    std::os::unix::fs::symlink(space.tmp(), &link).expect("a link");
+    space.set_env("TMPDIR", &text(link));
+    warm(&space, ONE);
+    let detour = space.work().join("..").join("work").join("..");
+    let detour = detour.join(space.tmp().file_name().unwrap_or_default());
+    assert!(detour.exists(), "{detour:?}");
+    space.set_env("TMPDIR", &text(detour));
+    space.agree(ONE).demand_direct_hit();
+    space.clear_cache();
+    warm(&space, ONE);
+}

@@ -184,6 +184,26 @@ fn a_log_beyond_the_limit_of_a_file_ends_nobody() {
     assert!(lost.is_some(), "a log without its end is not trusted");
 }
 
+/// A program that has blocked the signal finds none waiting, unless its own write was too long.
+#[test]
+fn a_log_beyond_the_limit_leaves_no_signal_behind() {
+    let bench = Bench::new();
+    let script = "import os, signal\n\
+        signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGXFSZ])\n\
+        def looks():\n\
+        \x20   for n in range(3000): os.access('missing/%d' % n, os.R_OK)\n\
+        \x20   return signal.SIGXFSZ in signal.sigpending()\n\
+        print(looks())\n\
+        try: os.truncate('long', 1 << 20)\n\
+        except OSError: pass\n\
+        print(looks())\n";
+    bench.file("script.py", script);
+    bench.file("long", "");
+    let command = "ulimit -f 1; python3 script.py";
+    let output = bench.watched("/bin/bash -c").arg(command).output().unwrap();
+    assert_eq!(output.stdout, b"False\nTrue\n", "{output:?}");
+}
+
 /// With a toolkit at hand: `WARPCC_TEST_NVCC=/usr/local/cuda/bin/nvcc cargo test -p warpcc-watch`.
 #[test]
 fn the_tools_of_nvcc_are_seen() {
