@@ -54,8 +54,18 @@ pub const HOST_VARIABLES: &[&str] = &[
     "AS_OPTIONS",
 ];
 
-/// Variables that change the language of diagnostics.
-pub const LANGUAGE_VARIABLES: &[&str] = &["LANG", "LANGUAGE", "LC_ALL", "LC_MESSAGES", "LC_CTYPE"];
+/// Variables that change the language of diagnostics. The C library reads the last three for itself, so no condition is made of
+/// them: they say where its locales, catalogues and converters are.
+pub const LANGUAGE_VARIABLES: &[&str] = &[
+    "LANG",
+    "LANGUAGE",
+    "LC_ALL",
+    "LC_MESSAGES",
+    "LC_CTYPE",
+    "LOCPATH",
+    "NLSPATH",
+    "GCONV_PATH",
+];
 
 /// Whether the result contains the working directory in a form that cannot be searched: cicc writes it into LTO and OptiX
 /// code (seen on 13.5), which is compressed.

@@ -7,7 +7,7 @@ use core::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::identity::Identity;
 use crate::sys::{self, LoadedObject, text};
-use crate::{state, symbols};
+use crate::{Real, state, symbols};
 
 /// The number of objects at the start of the program; 0 before it was counted. Later ones are behind them.
 static AT_START: AtomicUsize = AtomicUsize::new(0);
@@ -72,4 +72,57 @@ pub(crate) fn ours(object: &LoadedObject) -> bool {
         let start = object.address.wrapping_add(header.address as usize);
         header.kind == sys::PT_LOAD && here.wrapping_sub(start) < header.memory_size as usize
     })
+}
+
+/// Logs that a library is loaded whose calls are not ours: it has a C library of its own. Returns the real `dlmopen`.
+extern "C" fn into_another_namespace() -> *mut c_void {
+    static REAL: Real = Real::new();
+    // SAFETY: errno is this thread's.
+    unsafe {
+        let errno = *sys::__errno_location();
+        state::path(b'U', b"it loads libraries into another namespace");
+        *sys::__errno_location() = errno;
+    }
+    REAL.get("dlmopen\0").unwrap_or(core::ptr::null_mut())
+}
+
+/// The real function searches where its caller was linked to, so it must not be called from here: this jumps to it.
+#[cfg(target_arch = "x86_64")]
+#[unsafe(no_mangle)]
+#[unsafe(naked)]
+unsafe extern "C" fn dlmopen() {
+    core::arch::naked_asm!(
+        "push rdi",
+        "push rsi",
+        "push rdx",
+        "call {log}",
+        "pop rdx",
+        "pop rsi",
+        "pop rdi",
+        "test rax, rax",
+        "jz 2f",
+        "jmp rax",
+        "2: ret",
+        log = sym into_another_namespace,
+    )
+}
+
+/// As above.
+#[cfg(target_arch = "aarch64")]
+#[unsafe(no_mangle)]
+#[unsafe(naked)]
+unsafe extern "C" fn dlmopen() {
+    core::arch::naked_asm!(
+        "stp x0, x1, [sp, #-32]!",
+        "stp x2, x30, [sp, #16]",
+        "bl {log}",
+        "mov x16, x0",
+        "ldp x2, x30, [sp, #16]",
+        "ldp x0, x1, [sp], #32",
+        "cbz x16, 2f",
+        "br x16",
+        "2: mov x0, #0",
+        "ret",
+        log = sym into_another_namespace,
+    )
 }

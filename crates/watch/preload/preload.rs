@@ -153,13 +153,18 @@ macro_rules! hook {
     )*};
 }
 
-/// glibc calls it with the arguments of `main`.
+/// glibc calls it with the arguments of `main`; musl calls it without any.
 unsafe extern "C" fn start(count: c_int, arguments: *const *const c_char) {
-    // SAFETY: runs once, before main, on the only thread; the arguments are `count` strings.
+    // SAFETY: runs once, before main, on the only thread; with glibc the arguments are `count` strings.
     unsafe {
         let errno = *sys::__errno_location();
         lifetime::started();
-        if lifetime::names_folder(count, arguments) {
+        if symbols::next("gnu_get_libc_version\0").is_null() {
+            state::path(b'U', b"it has another C library");
+        } else if sys::variable(b"LD_AUDIT").is_some() {
+            // It has symbols of its own, and may change what the loader finds.
+            state::path(b'U', b"a library audits it");
+        } else if lifetime::names_folder(count, arguments) {
             state::path(b'd', b"");
         }
         exec::resolve_early();

@@ -13,7 +13,7 @@ use super::{casd, fetched, maturin, ninja, old_glibc, servers};
 use crate::{process, toolkit};
 
 /// Programs the tests run, with the Debian package that holds each.
-const PROGRAMS: [(&str, &str); 17] = [
+const PROGRAMS: [(&str, &str); 18] = [
     ("g++", "g++"),
     ("python3", "python3"),
     ("make", "make"),
@@ -27,6 +27,8 @@ const PROGRAMS: [(&str, &str); 17] = [
     // The first that reads CUDA 13's headers wholly.
     ("clangd-22", "clangd-22"),
     ("script", "bsdutils"),
+    // Makes a program with another C library, which is watched.
+    ("musl-gcc", "musl-tools"),
     // For the tests of `warpcc report` and `warpcc monitor`.
     ("chromium", "chromium"),
     ("tmux", "tmux"),

@@ -216,3 +216,54 @@ fn a_program_that_has_environ_is_known_by_its_symbols() {
         }
     }
 }
+
+/// The hooks cannot see what another C library in the same process does, and a library that audits may change everything.
+#[test]
+fn other_namespaces_are_noticed() {
+    let bench = Bench::new();
+    bench.file("l.c", "int value(void) { return 7; }\n");
+    let main = "#define _GNU_SOURCE\n#include <dlfcn.h>\n\
+        int main(int count, char **words) {\n\
+        void *library = dlmopen(LM_ID_NEWLM, words[1], RTLD_NOW);\n\
+        return library ? ((int (*)(void))dlsym(library, \"value\"))() : 1; }\n";
+    bench.file("m.c", main);
+    let audit = "unsigned la_version(unsigned version) { return version; }\n";
+    bench.file("a.c", audit);
+    for words in [
+        "gcc -shared -fPIC l.c -o l.so",
+        "gcc -shared -fPIC a.c -o a.so",
+        "gcc m.c -o m -ldl",
+    ] {
+        assert!(bench.plain(words).status.success(), "{words}");
+    }
+    let mut by_name = bench.watched("./m ./l.so");
+    assert_eq!(
+        by_name.status().unwrap().code(),
+        Some(7),
+        "the library is used"
+    );
+    let untracked = bench.log_of("./m").untracked.unwrap_or_default();
+    assert!(untracked.contains("another namespace"), "{untracked}");
+    std::fs::remove_file(bench.path("log")).unwrap();
+    let mut audited = bench.watched("ls");
+    audited.env("LD_AUDIT", bench.path("a.so"));
+    assert!(audited.status().unwrap().success());
+    let untracked = bench.log_of("ls").untracked.unwrap_or_default();
+    assert!(untracked.contains("audits"), "{untracked}");
+}
+
+/// musl calls constructors without arguments. A program that ended there would change the result of a script that goes on.
+#[test]
+fn a_program_with_another_c_library_works_and_is_noticed() {
+    let bench = Bench::new();
+    bench.file(
+        "m.c",
+        "#include <stdio.h>\nint main(void) { return puts(\"here\") < 0; }\n",
+    );
+    let made = bench.plain("musl-gcc m.c -o m");
+    assert!(made.status.success(), "{made:?}");
+    let output = bench.watched("./m").output().unwrap();
+    assert_eq!(output.stdout, b"here\n", "{output:?}");
+    let untracked = bench.log_of("./m").untracked.unwrap_or_default();
+    assert!(untracked.contains("another C library"), "{untracked}");
+}
