@@ -144,9 +144,12 @@ impl TracedInputs {
                 self.facts.insert(key.clone(), text.clone());
                 continue;
             };
-            if known.is_empty() {
+            // The text from a log is the beginning of that from a manifest.
+            let goes_on = key.1 == Fact::Access && text.starts_with(known);
+            let is_begin = key.1 == Fact::Access && known.starts_with(text);
+            if known.is_empty() || goes_on {
                 known.clone_from(text);
-            } else if known != text && !text.is_empty() {
+            } else if !is_begin && known != text && !text.is_empty() {
                 let why = || format!("{} changed while it was in use", key.0.display());
                 self.untracked.get_or_insert_with(why);
             }

@@ -87,7 +87,10 @@ unsafe fn may(directory: c_int, path: Path, mode: c_int, error: c_int) {
                 && mode & asked != 0
                 && let Some(name) = named(directory, path, &mut full)
             {
-                state::path(kind, name);
+                match kind {
+                    b'a' => state::uses(kind, name),
+                    _ => state::path(kind, name),
+                }
             }
         }
     }

@@ -42,7 +42,7 @@ fn candidate(path: &CStr) -> bool {
             false
         }
         sys::EACCES => {
-            state::path(b'y', path.to_bytes());
+            state::uses(b'y', path.to_bytes());
             false
         }
         _ => {

@@ -40,8 +40,10 @@ pub(crate) unsafe fn seen(directory: c_int, path: Path, kind: u8, error: c_int, 
     let Some(name) = (unsafe { named(directory, path, &mut full) }) else {
         return;
     };
-    if !matches!(kind, b'R' | b'W') {
-        return state::path(kind, name);
+    match kind {
+        b'R' | b'W' => {}
+        b'y' => return state::uses(kind, name),
+        _ => return state::path(kind, name),
     }
     let identity = if file < 0 {
         Identity::default()

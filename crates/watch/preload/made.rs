@@ -216,7 +216,7 @@ pub(crate) unsafe fn refused(directory: c_int, path: Path, error: c_int) {
         let Some(name) = named(directory, path, &mut full) else {
             return;
         };
-        state::path(b'y', folder_of(name));
+        state::uses(b'y', folder_of(name));
         if hold::is_there(directory, path) {
             seen(directory, path, b'S', error, NO_FILE);
         } else if hold::is_itself_there(directory, path) {

@@ -31,8 +31,9 @@
 //! | `A` | path | a child that the C library starts itself becomes the program at path |
 //! | `Q` | pid | the `P` of this pid failed |
 //! | `E` | count: u32 LE | the process ends (or, before `P`, may end), having made count records |
-//! | `x` `a` | path | it may be executed; it may be read or written, `access` said |
-//! | `y` | path | looked at or opened, and refused: this user has no permission, or the file system is read-only |
+//! | `x` | path | it may be executed, `access` said |
+//! | `a` | errors: 4 bytes, path | it may be read or written, `access` said: the errors of being there, being read, written and executed |
+//! | `y` | errors: 4 bytes, path | looked at or opened, and refused: this user has no permission, or the file system is read-only |
 //! | `l` | number: u8 | this limit of the process was asked for; 255 is its `umask` |
 //! | `t` | | a moment as a date and a time was asked for |
 //! | `i` | | standard input was read, which we left empty |

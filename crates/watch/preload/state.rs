@@ -1,6 +1,7 @@
 //! The only state: the record buffer, the records already made, and the process that owns it.
 
 use core::cell::UnsafeCell;
+use core::ffi::CStr;
 use core::sync::atomic::{AtomicBool, Ordering};
 
 use crate::identity::Identity;
@@ -210,6 +211,20 @@ impl State {
 /// Logs a path, or a variable's name, once.
 pub(crate) fn path(kind: u8, path: &[u8]) {
     with(|state| state.once(kind, &[], path));
+}
+
+/// Logs how the program may use a path, as the kernel says at this moment: the errors of being there, being read, written and
+/// executed, each a byte. They may change before somebody reads the log.
+pub(crate) fn uses(kind: u8, path: &[u8]) {
+    let mut text = [0_u8; LONGEST];
+    let answers = match path.len() < text.len() {
+        true => {
+            text[..path.len()].copy_from_slice(path);
+            CStr::from_bytes_until_nul(&text).map_or([0; 4], sys::uses)
+        }
+        false => [0; 4],
+    };
+    with(|state| state.once(kind, &answers, path));
 }
 
 /// Logs a path each time that it is passed.

@@ -270,9 +270,19 @@ pub(crate) fn readlink<'b>(directory: c_int, path: &CStr, buffer: &'b mut [u8]) 
 /// 0 if the file may be executed, otherwise the errno.
 pub(crate) fn executable(path: &CStr) -> c_int {
     const X_OK: c_int = 1;
+    may(path, X_OK)
+}
+
+/// The errors of being there, being read, written and executed.
+pub(crate) fn uses(path: &CStr) -> [u8; 4] {
+    [0, 4, 2, 1].map(|mode| u8::try_from(may(path, mode)).unwrap_or(u8::MAX))
+}
+
+/// 0 if the file may be used so, otherwise the errno.
+fn may(path: &CStr, mode: c_int) -> c_int {
     // SAFETY: a NUL-terminated path.
     unsafe {
-        if syscall(numbers::FACCESSAT, AT_FDCWD, path.as_ptr(), X_OK) == 0 {
+        if syscall(numbers::FACCESSAT, AT_FDCWD, path.as_ptr(), mode) == 0 {
             0
         } else {
             *__errno_location()

@@ -49,8 +49,8 @@ pub(crate) enum Event<'l> {
     NamesFolder,
     AskedDirectory,
     MayExecute(&'l Path),
-    MayUse(&'l Path),
-    Refused(&'l Path),
+    MayUse([u8; 4], &'l Path),
+    Refused([u8; 4], &'l Path),
     AskedLimit(u8),
     AskedTime,
     ReadInput,
@@ -176,8 +176,13 @@ fn event(kind: u8, payload: &[u8]) -> Option<Event<'_>> {
         b'd' => Event::NamesFolder,
         b'H' => Event::AskedDirectory,
         b'x' => Event::MayExecute(path(payload)?),
-        b'a' => Event::MayUse(path(payload)?),
-        b'y' => Event::Refused(path(payload)?),
+        b'a' | b'y' => {
+            let (errors, name) = payload.split_first_chunk::<4>()?;
+            match kind {
+                b'a' => Event::MayUse(*errors, path(name)?),
+                _ => Event::Refused(*errors, path(name)?),
+            }
+        }
         b'l' => Event::AskedLimit(*payload.first()?),
         b't' => Event::AskedTime,
         b'i' => Event::ReadInput,

@@ -155,10 +155,14 @@ impl<'k> Reader<'k> {
                     self.observed.executable.insert(absolute(path));
                 }
             }
-            Event::Refused(path) => _ = self.observed.permissions.insert(absolute(path)),
-            Event::MayUse(path) => {
+            Event::Refused(errors, path) => {
+                let path = absolute(path);
+                self.may_use(errors, path);
+            }
+            Event::MayUse(errors, path) => {
                 if !image.known {
-                    self.observed.permissions.insert(absolute(path));
+                    let path = absolute(path);
+                    self.may_use(errors, path);
                 }
             }
             Event::UnknownIfStranger(text) => {
@@ -335,6 +339,14 @@ impl<'k> Reader<'k> {
             && !self.observed.written.contains_key(path.as_os_str())
         {
             self.untracked(|| format!("{} changed while it was in use", path.display()));
+        }
+    }
+
+    /// Handles how a path may be used.
+    fn may_use(&mut self, errors: [u8; 4], path: PathText) {
+        let known = self.observed.permissions.entry(path.clone());
+        if *known.or_insert(errors) != errors {
+            self.untracked(|| format!("the permissions of {} changed", path.display()));
         }
     }
 

@@ -71,7 +71,8 @@ pub struct Observed {
     pub executable: BTreeSet<PathText>,
     /// Paths that were looked at or opened in vain, because this user may not, or the file system is read-only; and those that
     /// may be read or written, by the result of `access` in programs for which `known` did not hold.
-    pub permissions: BTreeSet<PathText>,
+    /// Each has the errors of being there, being read, written and executed, at that moment.
+    pub permissions: BTreeMap<PathText, [u8; 4]>,
     /// Limits of the process that such programs asked for, by number; [`Observed::UMASK`] is its `umask`.
     pub limits: BTreeSet<u8>,
     /// Whether a known program asked for a date and time in parts. gcc and clang do so only when they expand `__DATE__`,

@@ -90,6 +90,12 @@ impl Fact {
         }
     }
 
+    /// The beginning of the text of [`Fact::Access`]: the errors of being there, being read, written and executed.
+    pub fn access_begin(errors: [u8; 4]) -> Vec<u8> {
+        let words = errors.map(|error| format!("{error} "));
+        words.concat().into_bytes()
+    }
+
     /// The text of [`Fact::SizeAndTime`].
     pub fn size_and_time(size: u64, mtime_ns: i64) -> Vec<u8> {
         format!("{size} {mtime_ns}").into_bytes()
@@ -184,6 +190,7 @@ fn names_in(base: &Base, path: &CStr) -> Result<Vec<u8>, Errno> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::InputManifestBuilder;
     use std::os::unix::fs::PermissionsExt;
 
     #[test]
@@ -207,5 +214,20 @@ mod tests {
         assert_eq!(now(Fact::Executable), Ok(Vec::new()));
         assert_eq!(Fact::from_byte(8), Some(Fact::SizeAndTime));
         assert_eq!(Fact::from_byte(9), Some(Fact::Executable));
+    }
+
+    /// Somebody changes the permissions after a program was refused, and before the manifest is made.
+    #[test]
+    fn permissions_count_as_the_run_saw_them() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("notes");
+        std::fs::write(&path, "four").expect("a file");
+        let made = |errors: [u8; 4]| {
+            let mut builder = InputManifestBuilder::new(std::time::SystemTime::now());
+            builder.fact(&path, Fact::Access, Some(&Fact::access_begin(errors)));
+            builder.finish()
+        };
+        assert!(made([0, 0, 0, 13]).is_ok(), "it is no program");
+        assert!(made([0, 13, 13, 13]).is_err(), "it could not be read");
     }
 }

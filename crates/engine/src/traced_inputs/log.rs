@@ -96,10 +96,15 @@ impl TracedInputs {
                 }
             }
         }
+        for (path, errors) in &observed.permissions {
+            if foreign(path) {
+                let text = Fact::access_begin(*errors);
+                self.facts.insert((path.clone(), Fact::Access), text);
+            }
+        }
         // The manifest reads what these facts say when it is made.
         for (fact, paths) in [
             (Fact::Nothing, &observed.nothing),
-            (Fact::Access, &observed.permissions),
             (Fact::Names, &observed.listed),
         ] {
             let paths = paths.iter().filter(|path| foreign(path));
