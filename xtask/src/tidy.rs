@@ -16,6 +16,7 @@ pub mod rules;
 mod tables;
 mod test_filters;
 mod type_names;
+mod workflow_actions;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -40,6 +41,7 @@ const RULES: &[Rule] = &[
     direction::points_down,
     direction::calls_use_no_command,
     direction::files_stay_in_their_crate,
+    workflow_actions::actions_are_commits,
 ];
 
 /// `cargo xtask tidy`.
