@@ -9,7 +9,7 @@ mod recipes;
 mod signature;
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
 
@@ -25,9 +25,6 @@ pub struct ReleaseOptions {
     /// Change nothing but dist/: the new CHANGELOG.md goes there too. Files may differ from the commit
     #[arg(long)]
     dry_run: bool,
-    /// The address of the repository, for recipes
-    #[arg(long, value_name = "URL")]
-    repository: Option<String>,
     /// Sign the checksums with this key of OpenSSH
     #[arg(long, value_name = "FILE")]
     key: Option<PathBuf>,
@@ -48,8 +45,9 @@ pub fn main(options: &ReleaseOptions) -> Result<()> {
     let version = metadata::version()?;
     let commit = metadata::commit()
         .context("a release is made from a commit, but this is not a git checkout")?;
+    let address = metadata::repository()?;
     if !options.dry_run {
-        ready(&commit, options)?;
+        ready(&commit, &address)?;
     }
     let text = fs::read_to_string(repo::root().join(CHANGELOG))
         .with_context(|| format!("failed to read {CHANGELOG}"))?;
@@ -80,8 +78,7 @@ pub fn main(options: &ReleaseOptions) -> Result<()> {
 
     println!("── changelog, notes, recipes, checksums");
     let source = folder.join(dist::source_name(&version));
-    let address = options.repository.as_deref().unwrap_or(recipes::UNKNOWN);
-    recipes::fill(&folder.join("recipes"), &version, address, &source)?;
+    recipes::fill(&folder.join("recipes"), &version, &address, &source)?;
     dist::checksums(&folder)?;
     let sums = folder.join("SHA256SUMS");
     notes::write(&folder, &version, &date, section)?;
@@ -95,34 +92,34 @@ pub fn main(options: &ReleaseOptions) -> Result<()> {
     };
     fs::write(&changelog_file, changed)
         .with_context(|| format!("failed to write {}", changelog_file.display()))?;
-    print_next(&version, &changelog_file, options);
+    println!("\nwritten: {}", changelog_file.display());
+    match options.dry_run {
+        true => println!("nothing in the repository was changed, and nothing was published"),
+        false => print_next(&version, &address),
+    }
     Ok(())
 }
 
 /// Checks the conditions for a release before any file is made.
-fn ready(commit: &str, options: &ReleaseOptions) -> Result<()> {
+fn ready(commit: &str, address: &str) -> Result<()> {
     if commit.ends_with('+') {
         bail!("files differ from the commit: commit them, or try with --dry-run");
     }
-    if options.repository.is_none() {
-        bail!("--repository is missing: recipes name the place of the sources");
+    if !metadata::is_public(address) {
+        bail!(
+            "{address} is no public address: set `repository` in Cargo.toml, which crates, packages and recipes name"
+        );
     }
     Ok(())
 }
 
-fn print_next(version: &str, changelog: &Path, options: &ReleaseOptions) {
-    println!("\nwritten: {}", changelog.display());
-    if options.dry_run {
-        println!("nothing in the repository was changed, and nothing was published");
-        return;
-    }
+fn print_next(version: &str, address: &str) {
     println!(
         "nothing was published. What is left:\n  \
          git commit --message 'warpcc {version}' {CHANGELOG} && git tag --annotate v{version}\n  \
          cargo publish --workspace\n  \
          python3 -m twine upload dist/warpcc-{version}-py3-*.whl\n  \
-         and the files of dist/, with NOTES.md as text, to {}/releases",
-        options.repository.as_deref().unwrap_or_default()
+         and the files of dist/, with NOTES.md as text, to {address}/releases",
     );
 }
 
@@ -132,17 +129,9 @@ mod tests {
 
     #[test]
     fn what_others_get_is_a_commit_and_says_where_its_sources_are() {
-        let mut options = ReleaseOptions {
-            dry_run: false,
-            repository: None,
-            key: None,
-            previous: None,
-            new_cache_format: false,
-            program: None,
-        };
-        assert!(ready("0123456789ab", &options).is_err());
-        options.repository = Some("https://example.org/warpcc".to_owned());
-        assert!(ready("0123456789ab", &options).is_ok());
-        assert!(ready("0123456789ab+", &options).is_err());
+        let public = "https://example.org/warpcc";
+        assert!(ready("0123456789ab", "https://repository.invalid/warpcc").is_err());
+        assert!(ready("0123456789ab", public).is_ok());
+        assert!(ready("0123456789ab+", public).is_err());
     }
 }

@@ -8,6 +8,7 @@ use anyhow::{Context, Result};
 
 use super::contents::Contents;
 use super::extras::{LICENCES, THIRD_PARTY};
+use super::metadata;
 use super::program::{Arch, OLDEST_GLIBC};
 use super::tarball::{lay_out, put};
 use crate::{process, repo};
@@ -99,11 +100,16 @@ fn maintainer() -> Result<String> {
 
 fn control(arch: Arch, version: &str, kib: u64) -> Result<String> {
     let (major, minor) = OLDEST_GLIBC;
+    let address = metadata::repository()?;
+    let homepage = match metadata::is_public(&address) {
+        true => format!("Homepage: {address}\n"),
+        false => String::new(),
+    };
     Ok(format!(
         "Package: warpcc\nVersion: {version}\nSection: devel\nPriority: optional\n\
          Architecture: {}\nMaintainer: {}\nInstalled-Size: {kib}\n\
          Depends: libc6 (>= {major}.{minor})\nRecommends: g++\n\
-         Suggests: nvidia-cuda-toolkit\nEnhances: nvidia-cuda-toolkit\n{DESCRIPTION}",
+         Suggests: nvidia-cuda-toolkit\nEnhances: nvidia-cuda-toolkit\n{homepage}{DESCRIPTION}",
         arch.debian(),
         maintainer()?,
     ))

@@ -18,6 +18,7 @@ pub struct Package {
     pub version: String,
     pub license: Option<String>,
     pub description: Option<String>,
+    repository: Option<String>,
     /// Nothing for our own.
     pub source: Option<String>,
     pub manifest_path: PathBuf,
@@ -58,14 +59,33 @@ fn metadata(options: &[&str]) -> Result<Metadata> {
     serde_json::from_str(&text).context("cargo's metadata is not as expected")
 }
 
-/// The version of the program.
-pub fn version() -> Result<String> {
+/// The crate of the program.
+fn warpcc() -> Result<Package> {
     let known = metadata(&["--no-deps"]).or_else(|_| metadata(&[]))?;
     let ours = known
         .packages
         .into_iter()
         .find(|package| package.name == "warpcc");
-    Ok(ours.context("there is no crate warpcc")?.version)
+    ours.context("there is no crate warpcc")
+}
+
+/// The version of the program.
+pub fn version() -> Result<String> {
+    Ok(warpcc()?.version)
+}
+
+/// The address of the repository in Cargo.toml.
+pub fn repository() -> Result<String> {
+    let address = warpcc()?.repository;
+    address.context("Cargo.toml names no repository")
+}
+
+/// Whether an address can be that of a repository: names that end in `.invalid` never exist (RFC 6761).
+pub fn is_public(address: &str) -> bool {
+    let host = address
+        .split_once("://")
+        .map(|(_, rest)| rest.split('/').next().unwrap_or_default());
+    host.is_some_and(|host| !host.is_empty() && !host.ends_with(".invalid"))
 }
 
 /// What is linked into `programs` on `target`, ours included: neither build scripts' crates nor the tests'.
@@ -128,4 +148,17 @@ pub fn sha256(bytes: &[u8]) -> String {
         .iter()
         .map(|byte| format!("{byte:02x}"))
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_placeholder_is_not_public() {
+        assert!(is_public("https://example.org/warpcc"));
+        assert!(!is_public("https://repository.invalid/warpcc"));
+        assert!(!is_public("warpcc"));
+        assert!(!is_public("https://"));
+    }
 }

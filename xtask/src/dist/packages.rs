@@ -35,6 +35,11 @@ mod tests {
             checked += 1;
             let name = folder.display();
             assert!(package["description"].as_str().is_some(), "{name}");
+            for inherited in ["license", "repository", "readme", "keywords"] {
+                let field = package.get(inherited);
+                let inherits = field.and_then(|field| field.get("workspace"));
+                assert!(inherits.is_some(), "{name}: {inherited}.workspace = true");
+            }
             for licence in LICENCES {
                 let ours = fs::read_to_string(folder.join(licence)).unwrap_or_default();
                 let wanted = fs::read_to_string(repo::root().join(licence))?;

@@ -15,7 +15,7 @@ use zip::{CompressionMethod, DateTime, ZipWriter};
 
 use super::contents::Contents;
 use super::extras::{CMAKE, LICENCES, SBOM, THIRD_PARTY};
-use super::program;
+use super::{metadata, program};
 use crate::repo;
 
 /// The text that pip and PyPI's search show.
@@ -58,7 +58,7 @@ pub fn make(contents: &Contents, to: &Path) -> Result<PathBuf> {
     }
     wheel.add(
         &format!("{info}/METADATA"),
-        metadata(version)?.as_bytes(),
+        metadata_file(version)?.as_bytes(),
         0o644,
     )?;
     wheel.add(&format!("{info}/WHEEL"), wheel_file(&tag).as_bytes(), 0o644)?;
@@ -73,12 +73,16 @@ fn tag(arch: program::Arch) -> String {
     format!("py3-none-manylinux_{major}_{minor}_{arch}.manylinux2014_{arch}")
 }
 
-fn metadata(version: &str) -> Result<String> {
+fn metadata_file(version: &str) -> Result<String> {
     let mut text = format!(
         "Metadata-Version: 2.4\nName: warpcc\nVersion: {version}\n\
          Summary: CUDA compilation, parallel and cached, in front of nvcc\n\
          Keywords: {KEYWORDS}\nLicense-Expression: Apache-2.0 OR MIT\n"
     );
+    let address = metadata::repository()?;
+    if metadata::is_public(&address) {
+        text += &format!("Project-URL: Repository, {address}\n");
+    }
     for licence in LICENCES.into_iter().chain([THIRD_PARTY]) {
         text += &format!("License-File: {licence}\n");
     }
@@ -178,7 +182,7 @@ mod tests {
 
     #[test]
     fn metadata_has_its_fields_before_the_text() -> Result<()> {
-        let text = metadata("1.2.3")?;
+        let text = metadata_file("1.2.3")?;
         let (fields, page) = text.split_once("\n\n").context("there is a text")?;
         assert!(fields.starts_with("Metadata-Version: 2.4\nName: warpcc\nVersion: 1.2.3\n"));
         assert!(fields.lines().all(|line| line.contains(": ")), "{fields}");

@@ -9,9 +9,6 @@ use anyhow::{Context, Result};
 use crate::dist::metadata;
 use crate::repo;
 
-/// The placeholder for the address of the repository.
-pub const UNKNOWN: &str = "https://repository.invalid/warpcc";
-
 /// In the repository's folder `packaging`, and in the folder that is made.
 const RECIPES: [&str; 2] = ["conda-forge/recipe.yaml", "spack/package.py"];
 
