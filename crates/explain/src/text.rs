@@ -5,7 +5,8 @@ use std::io::{self, Write};
 use crate::block::{Block, Line, Table};
 use crate::columns::{aligned, cell, is_number, letters, wrap};
 use crate::explanation::{
-    CommandOutcome, Explanation, FileExplanation, FileState, Role, StepExplanation, quoted, size,
+    CommandOutcome, Explanation, FileExplanation, FileState, OptionRow, Role, StepExplanation,
+    quoted, size,
 };
 
 /// Whether to use colours.
@@ -36,19 +37,68 @@ const NARROWEST_LAST: usize = 32;
 /// # Errors
 /// Writing to `out` failed.
 pub fn write(explanation: &Explanation, form: Form, out: &mut dyn Write) -> io::Result<()> {
-    let mut page = Page {
-        form: Form {
-            width: form.width.max(NARROWEST),
-            ..form
-        },
-        out,
-    };
+    let mut page = Page::new(form, out);
     let explanation = &explanation.without_repeats();
     page.opening(explanation)?;
     for step in &explanation.steps {
-        page.step(explanation, step)?;
+        page.step(
+            step,
+            explanation.steps.len(),
+            explanation.fresh_options(step),
+        )?;
     }
     page.closing(explanation)
+}
+
+/// Writes one row for each command: its tool, its work and its time.
+///
+/// # Errors
+/// Writing to `out` failed.
+pub fn write_brief(explanation: &Explanation, form: Form, out: &mut dyn Write) -> io::Result<()> {
+    let rows = explanation.steps.iter().map(|step| {
+        let time = match step.outcome {
+            CommandOutcome::Skipped => "not run".to_owned(),
+            CommandOutcome::Failed(code) => format!("failed, {code}"),
+            CommandOutcome::Ran => format!("{} ms", step.micros.div_ceil(1000)),
+        };
+        vec![
+            step.number.to_string(),
+            step.tool.clone(),
+            step.title.clone(),
+            time,
+        ]
+    });
+    let columns = ["step", "tool", "what it does", "time"];
+    let table = Block::table("", &columns, rows.collect());
+    let mut page = Page::new(form, out);
+    page.summary(explanation)?;
+    page.block(&table)?;
+    page.closing(explanation)
+}
+
+/// Writes one command alone, or those of one tool, each as if it were the first; `which` is a number or the tool's name. Gives
+/// false, and writes nothing, if there is none.
+///
+/// # Errors
+/// Writing to `out` failed.
+pub fn write_step(
+    explanation: &Explanation,
+    which: &str,
+    form: Form,
+    out: &mut dyn Write,
+) -> io::Result<bool> {
+    let chosen = |step: &&StepExplanation| step.number.to_string() == which || step.tool == which;
+    let mut page = Page::new(form, out);
+    let mut found = false;
+    for step in explanation.steps.iter().filter(chosen) {
+        found = true;
+        page.step(
+            step,
+            explanation.steps.len(),
+            (step.options.iter().collect(), Vec::new()),
+        )?;
+    }
+    Ok(found)
 }
 
 struct Page<'o> {
@@ -56,7 +106,15 @@ struct Page<'o> {
     out: &'o mut dyn Write,
 }
 
-impl Page<'_> {
+impl<'o> Page<'o> {
+    fn new(form: Form, out: &'o mut dyn Write) -> Self {
+        let width = form.width.max(NARROWEST);
+        Self {
+            form: Form { width, ..form },
+            out,
+        }
+    }
+
     fn paint(&self, code: &str, text: &str) -> String {
         match self.form.tint {
             Tint::Plain => text.to_owned(),
@@ -77,7 +135,7 @@ impl Page<'_> {
         Ok(())
     }
 
-    fn opening(&mut self, explanation: &Explanation) -> io::Result<()> {
+    fn summary(&mut self, explanation: &Explanation) -> io::Result<()> {
         let command = self.paint("1", &quoted(&explanation.command));
         writeln!(self.out, "{command}")?;
         let toolkit = explanation
@@ -100,7 +158,11 @@ impl Page<'_> {
                     &explanation.folder
                 }
             ),
-        )?;
+        )
+    }
+
+    fn opening(&mut self, explanation: &Explanation) -> io::Result<()> {
+        self.summary(explanation)?;
         self.heading("The environment of the commands")?;
         for variable in &explanation.environment {
             let line = format!("{}={}", variable.name, variable.value);
@@ -112,14 +174,15 @@ impl Page<'_> {
         Ok(())
     }
 
-    fn step(&mut self, explanation: &Explanation, step: &StepExplanation) -> io::Result<()> {
+    /// Writes a command's page; `known` options were explained in the step that stands next to them.
+    fn step(
+        &mut self,
+        step: &StepExplanation,
+        of: usize,
+        (fresh, known): (Vec<&OptionRow>, Vec<(&OptionRow, usize)>),
+    ) -> io::Result<()> {
         let rule = "─".repeat(self.form.width);
-        let head = format!(
-            "Step {} of {}: {}",
-            step.number,
-            explanation.steps.len(),
-            step.title
-        );
+        let head = format!("Step {} of {of}: {}", step.number, step.title);
         let (rule, head) = (self.paint("36", &rule), self.paint("1;36", &head));
         writeln!(self.out, "\n{rule}\n{head}\n")?;
         if step.outcome == CommandOutcome::Skipped {
@@ -134,7 +197,6 @@ impl Page<'_> {
         if !step.options.is_empty() {
             self.heading("Its words")?;
         }
-        let (fresh, known) = explanation.fresh_options(step);
         for option in fresh {
             let words = self.paint("33", &option.words);
             writeln!(self.out, "  {words}")?;

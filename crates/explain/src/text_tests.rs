@@ -12,10 +12,7 @@ fn a_table_is_wrapped_in_its_last_column_or_becomes_records() {
             width,
             tint: Tint::Plain,
         };
-        let mut page = Page {
-            form,
-            out: &mut out,
-        };
+        let mut page = Page::new(form, &mut out);
         page.block(&table).expect("memory");
         String::from_utf8(out).expect("text")
     };
@@ -40,4 +37,61 @@ fn colours_only_when_asked_for() {
         write(&explanation, Form { width: 80, tint }, &mut out).expect("memory");
         assert_eq!(out.contains(&0x1b), expected);
     }
+}
+
+/// Two commands of one tool, with the same option.
+fn two_steps() -> Explanation {
+    let step = |number: usize| {
+        serde_json::json!({
+            "number": number, "tool": "ptxas", "arch": null, "title": format!("Assemble {number}"),
+            "purpose": "Machine code is made.", "command": "ptxas -O3", "needs": [], "reads": [],
+            "options": [{"words": "-O3", "meaning": "optimise", "known": true}],
+            "writes": [], "tree": [], "outcome": "ran", "micros": 1500, "stdout": "", "stderr": ""
+        })
+    };
+    let steps = serde_json::from_value(serde_json::json!([step(1), step(2)]));
+    Explanation {
+        command: vec!["nvcc".into()],
+        steps: steps.expect("as `--json` writes it"),
+        ..Explanation::default()
+    }
+}
+
+const FORM: Form = Form {
+    width: 80,
+    tint: Tint::Plain,
+};
+
+#[test]
+fn brief_is_a_row_for_each_step() {
+    let mut out = Vec::new();
+    write_brief(&two_steps(), FORM, &mut out).expect("memory");
+    let text = String::from_utf8(out).expect("text");
+    assert!(
+        text.contains("\n       1  ptxas  Assemble 1    2 ms\n"),
+        "{text}"
+    );
+    assert!(!text.contains("optimise"), "{text}");
+}
+
+#[test]
+fn a_step_alone_is_explained_in_full() {
+    let step = |which| {
+        let mut out = Vec::new();
+        let found = write_step(&two_steps(), which, FORM, &mut out).expect("memory");
+        let text = String::from_utf8(out).expect("text");
+        assert_eq!(found, !text.is_empty());
+        text
+    };
+    let second = step("2");
+    assert!(
+        second.contains("Step 2 of 2") && !second.contains("Step 1 of 2"),
+        "{second}"
+    );
+    assert!(
+        second.contains("Machine code is made.") && second.contains("optimise"),
+        "{second}"
+    );
+    assert_eq!(step("ptxas").matches("Step ").count(), 2);
+    assert_eq!(step("3"), "");
 }

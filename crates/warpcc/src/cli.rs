@@ -153,6 +153,8 @@ pub fn run(args: &[OsString], context: ProcessContext) -> anyhow::Result<i32> {
         Command::Monitor(args) => monitor::run(&args, &config()?),
         Command::Cache(command) => cache::run(&command, &config()?),
         Command::Remote(command) => remote::run(&command, &config()?, &context.ourselves[0]),
+        // It may mend a wrong setting.
+        Command::Config(args) if !args.set.is_empty() => config_command::set(&args.set, variable),
         Command::Config(args) => config_command::run(&args, &config()?),
         Command::Why(args) => why::run(&args, &config()?, &context),
     }

@@ -131,7 +131,8 @@ fn the_small_commands() {
     assert!(matches!(
         parsed("cache gc"),
         Ok(Command::Cache(CacheCommand::Gc {
-            other_versions: false
+            other_versions: false,
+            older_than: None
         }))
     ));
     assert!(matches!(parsed("config"), Ok(Command::Config(c)) if !c.json));

@@ -3,6 +3,7 @@
 //! Knows nothing of nvcc, the cache's layout or the command line. The launcher loads the settings for every compilation, so this
 //! is fast: without a settings file it costs one failed `open`, and limits of the machine are read only when they are needed.
 
+mod edit;
 mod environment;
 mod error;
 mod executor;
@@ -21,6 +22,7 @@ use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+pub use edit::{EditedFile, edit};
 #[cfg(debug_assertions)]
 pub use environment::switch_guards_off;
 pub use environment::{BEHIND, NoColor, environment, no_color, ourselves, variable};
@@ -97,17 +99,8 @@ impl Config {
         let mut config = Self::defaults();
         let mut dir_given = false;
 
-        let chosen = env(unknown::FILE).map(PathBuf::from);
-        let chosen = chosen.map(|path| match (path.strip_prefix("~"), &home) {
-            (Ok(rest), Some(home)) => home.join(rest),
-            _ => path,
-        });
-        let must_exist = chosen.is_some();
-        let file = chosen.or_else(|| {
-            xdg(env, "XDG_CONFIG_HOME", home.as_deref(), ".config")
-                .map(|folder| folder.join("warpcc").join("config.toml"))
-        });
-        if let Some(path) = file {
+        let file = settings_file(env, home.as_deref());
+        if let Some((path, must_exist)) = file {
             match std::fs::read_to_string(&path) {
                 Ok(text) => {
                     for entry in file::parse(&path, &text)? {
@@ -368,6 +361,23 @@ fn xdg(
     below_home: &str,
 ) -> Option<PathBuf> {
     absolute(env(variable)).or_else(|| home.map(|home| home.join(below_home)))
+}
+
+/// The path of the settings file, and whether the file must exist; nothing without a home folder.
+fn settings_file(
+    env: impl Fn(&str) -> Option<OsString>,
+    home: Option<&Path>,
+) -> Option<(PathBuf, bool)> {
+    let chosen = env(unknown::FILE).map(PathBuf::from);
+    let chosen = chosen.map(|path| match (path.strip_prefix("~"), home) {
+        (Ok(rest), Some(home)) => home.join(rest),
+        _ => path,
+    });
+    match chosen {
+        Some(chosen) => Some((chosen, true)),
+        None => xdg(env, "XDG_CONFIG_HOME", home, ".config")
+            .map(|folder| (folder.join("warpcc").join("config.toml"), false)),
+    }
 }
 
 fn absolute(value: Option<OsString>) -> Option<PathBuf> {

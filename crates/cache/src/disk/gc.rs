@@ -91,6 +91,17 @@ impl DiskStore {
 
     /// Removes the least recently used entries until at most `target` bytes are left, and files that dead processes left.
     pub fn gc(&self, target: u64) -> Result<Collected, StoreError> {
+        self.collect(|_, left| left > target)
+    }
+
+    /// As [`Self::gc`], but removes the entries that were last used before `time`. When an entry was used is known to the hour.
+    pub fn gc_unused_since(&self, time: SystemTime) -> Result<Collected, StoreError> {
+        self.collect(|used, _| used < time)
+    }
+
+    /// Removes entries, the least recently used first, until `too_much` says no to one: it gets when the entry was last used, and
+    /// how many bytes are left.
+    fn collect(&self, too_much: impl Fn(SystemTime, u64) -> bool) -> Result<Collected, StoreError> {
         self.writable()?;
         let Some(_lock) = self.lock_collection()? else {
             return Ok(Collected::default());
@@ -105,7 +116,7 @@ impl DiskStore {
         };
         let mut kept = entries.len() as u64;
         for entry in entries {
-            if left <= target {
+            if !too_much(entry.used, left) {
                 break;
             }
             // It may have been used, or replaced, since it was listed.

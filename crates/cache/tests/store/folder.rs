@@ -86,6 +86,37 @@ fn collection_evicts_what_was_used_longest_ago() {
 }
 
 #[test]
+fn collection_by_age_leaves_what_was_used_since() {
+    let (_folder, store) = store();
+    let put = |text: &str| {
+        store
+            .put_bytes(text.as_bytes(), Packing::Plain)
+            .expect("put")
+    };
+    let (old, used, new) = (put("old"), put("used"), put("new"));
+    let day = Duration::from_secs(24 * 3600);
+    for digest in [&old, &used] {
+        let hash = digest.hex();
+        let path = files_below(store.root())
+            .into_iter()
+            .find(|path| path.to_string_lossy().replace('/', "").contains(&hash));
+        let path = path.expect("it is stored");
+        let file = fs::File::options().write(true).open(path).expect("open");
+        file.set_modified(SystemTime::now() - 10 * day)
+            .expect("set time");
+    }
+    assert!(store.get_bytes(&used).expect("get").is_some());
+    let since = |age| SystemTime::now() - age;
+
+    let collected = store.gc_unused_since(since(11 * day)).expect("collect");
+    assert_eq!((collected.ran, collected.removed), (true, 0));
+    let collected = store.gc_unused_since(since(9 * day)).expect("collect");
+    assert_eq!(collected.removed, 1);
+    assert!(!store.has(&old) && store.has(&used) && store.has(&new));
+    assert_eq!(store.size().expect("size").0, store.estimated_size());
+}
+
+#[test]
 fn read_only_never_writes() {
     let (folder, store) = store();
     let digest = store.put_bytes(b"bytes", Packing::Plain).expect("put");

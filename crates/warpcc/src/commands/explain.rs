@@ -34,6 +34,8 @@ use crate::session::{Call, CallOptions, Session};
 const NOTE: &str = "\
 Examples:
   warpcc explain nvcc -c kernel.cu -o kernel.o | less
+  warpcc explain --brief nvcc -c kernel.cu           which steps are there?
+  warpcc explain --step ptxas nvcc -c kernel.cu      what does this one do?
   warpcc explain --html explain.html nvcc -rdc=true a.cu b.cu -o program
   warpcc explain --json nvcc -ptx kernel.cu > explain.json
 
@@ -61,6 +63,12 @@ pub struct ExplainArgs {
     /// Use the terminal's colours
     #[arg(long)]
     pub color: bool,
+    /// One line for each step
+    #[arg(long, conflicts_with_all = ["html", "markdown", "json", "step"])]
+    pub brief: bool,
+    /// This step alone, by its number, or those of a tool
+    #[arg(long, value_name = "NUMBER|TOOL", conflicts_with_all = ["html", "markdown", "json"])]
+    pub step: Option<String>,
     /// The nvcc to use
     #[arg(long, value_name = "PATH", value_hint = ValueHint::ExecutablePath)]
     pub nvcc: Option<PathBuf>,
@@ -123,9 +131,29 @@ pub fn run(args: &ExplainArgs, config: &Config, context: ProcessContext) -> anyh
                 Tint::Plain
             },
         };
-        output::print(|out| text::write(&explanation, form, out))?;
+        print_text(args, &explanation, form)?;
     }
     Ok(explanation.exit_code)
+}
+
+/// Prints all of it, a line for each step, or one step.
+fn print_text(args: &ExplainArgs, explanation: &Explanation, form: Form) -> anyhow::Result<()> {
+    let Some(step) = &args.step else {
+        output::print(|out| match args.brief {
+            true => text::write_brief(explanation, form, out),
+            false => text::write(explanation, form, out),
+        })?;
+        return Ok(());
+    };
+    let mut shown = Vec::new();
+    if !text::write_step(explanation, step, form, &mut shown)? {
+        bail!(
+            "the command has no step `{step}`: there are {}, and `--brief` lists them",
+            explanation.steps.len()
+        );
+    }
+    output::print(|out| out.write_all(&shown))?;
+    Ok(())
 }
 
 /// How wide the terminal is on which the explanation is read.

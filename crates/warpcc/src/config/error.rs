@@ -59,6 +59,19 @@ pub enum ConfigError {
         /// The problem, as the rest of a sentence that begins with the value.
         problem: Cow<'static, str>,
     },
+    /// A name on the command line that is no setting's.
+    #[error("there is no setting `{name}`, did you mean `{nearest}`?")]
+    UnknownName {
+        /// The name as written.
+        name: String,
+        /// The setting that looks most like it.
+        nearest: &'static str,
+    },
+    /// There is no folder to put the settings file in.
+    #[error(
+        "no folder for the settings file: set WARPCC_CONFIG, XDG_CONFIG_HOME or HOME to an absolute path"
+    )]
+    NoFile,
     /// There is no folder to put the cache in.
     #[error("no folder for the cache: set WARPCC_DIR, XDG_CACHE_HOME or HOME to an absolute path")]
     NoHome,

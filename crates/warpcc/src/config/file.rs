@@ -21,11 +21,7 @@ pub(super) struct FileSetting {
 
 /// Read the text of the settings file at `path`, in the order of its lines.
 pub(super) fn parse(path: &Path, text: &str) -> Result<Vec<FileSetting>, ConfigError> {
-    let table = DeTable::parse(text).map_err(|error| ConfigError::Syntax {
-        path: path.to_owned(),
-        line: error.span().map_or(1, |span| line_of(text, &span)),
-        message: error.message().to_owned(),
-    })?;
+    let table = DeTable::parse(text).map_err(|error| not_toml(path, text, &error))?;
     let mut pairs: Vec<_> = table.get_ref().iter().collect();
     pairs.sort_by_key(|(key, _)| key.span().start);
     pairs
@@ -65,6 +61,15 @@ pub(super) fn parse(path: &Path, text: &str) -> Result<Vec<FileSetting>, ConfigE
             })
         })
         .collect()
+}
+
+/// The parser's error, with its place.
+pub(super) fn not_toml(path: &Path, text: &str, error: &toml::de::Error) -> ConfigError {
+    ConfigError::Syntax {
+        path: path.to_owned(),
+        line: error.span().map_or(1, |span| line_of(text, &span)),
+        message: error.message().to_owned(),
+    }
 }
 
 /// The error in `[remote]`, with its place.

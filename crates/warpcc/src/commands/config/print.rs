@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde_json::{Map, Value, json};
 
-use crate::config::SettingRow;
+use crate::config::{EditedFile, SettingRow};
 
 /// Write it for people; `file` is the settings file that was looked for.
 pub fn write_text(rows: &[SettingRow], file: Option<&Path>, out: &mut dyn Write) -> io::Result<()> {
@@ -23,7 +23,7 @@ pub fn write_text(rows: &[SettingRow], file: Option<&Path>, out: &mut dyn Write)
     match file {
         Some(file) => writeln!(
             out,
-            "\nSet one: WARPCC_JOBS=8, or jobs = 8 in {}",
+            "\nSet one: WARPCC_JOBS=8, or warpcc config --set jobs=8, which writes {}",
             file.display()
         ),
         None => writeln!(out, "\nSet one: WARPCC_JOBS=8"),
@@ -43,6 +43,21 @@ pub fn write_json(rows: &[SettingRow], out: &mut dyn Write) -> io::Result<()> {
     let all: Map<String, Value> = rows.iter().map(row).collect();
     serde_json::to_writer_pretty(&mut *out, &all)?;
     writeln!(out)
+}
+
+/// Write what was changed in the settings file. The values may be secret, and are not shown.
+pub fn write_changes(edited: &EditedFile, out: &mut dyn Write) -> io::Result<()> {
+    let path = edited.path.display();
+    for change in &edited.changes {
+        match change.line {
+            Some(line) => writeln!(out, "{} is set in {path}:{line}", change.name)?,
+            None => writeln!(out, "{} is not set in {path}", change.name)?,
+        }
+        if let Some(variable) = change.overridden_by {
+            writeln!(out, "  but {variable} is set too, and counts instead")?;
+        }
+    }
+    Ok(())
 }
 
 fn shown(row: &SettingRow) -> &str {
