@@ -32,7 +32,7 @@ pub enum Fact {
     SizeAndTime = 8,
     /// The path may be executed.
     Executable = 9,
-    /// How this process may use the path, as [`Base::accesses`] writes it.
+    /// How this process may use the path: what access(2) says, and the mode, owner, attributes and mount options behind it.
     Access = 10,
     /// The file was last changed in the same second as this other one.
     SameTime = 20,
