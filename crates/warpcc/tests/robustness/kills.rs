@@ -23,8 +23,15 @@ fn living(space: &TestSpace) -> Vec<String> {
             })
         })
         .map(|item| {
-            let name = fs::read_to_string(item.path().join("comm")).unwrap_or_default();
-            format!("{} {}", item.file_name().to_string_lossy(), name.trim())
+            // Whether a signal was sent to it, and has not ended it yet.
+            let status = fs::read_to_string(item.path().join("status")).unwrap_or_default();
+            let wanted = ["Name:", "State:", "PPid:", "SigPnd:", "ShdPnd:"];
+            let lines = status.lines();
+            let lines: Vec<&str> = lines
+                .filter(|line| wanted.iter().any(|name| line.starts_with(name)))
+                .collect();
+            let pid = item.file_name();
+            format!("{} {}", pid.to_string_lossy(), lines.join(" "))
         })
         .collect()
 }

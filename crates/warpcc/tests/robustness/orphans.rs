@@ -104,7 +104,8 @@ fn killed(space: &TestSpace, when: &str) {
     let _background = Daemon::find(space, "background");
     child.kill().expect("killing warpcc");
     child.wait().expect("waiting for warpcc");
-    let left = wait_for_quiet(space, Duration::from_secs(1));
+    // On a busy machine a killed process may wait for a processor. By itself the wrapper ends much later.
+    let left = wait_for_quiet(space, Duration::from_secs(5));
     assert!(left.is_empty(), "still running: {left:?}");
     assert!(
         daemon.lives(),
