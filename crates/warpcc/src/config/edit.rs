@@ -1,6 +1,7 @@
 //! Changes settings in the text of the settings file. Everything else in it stays as it is written: comments, order, spaces.
 
 use std::ffi::OsString;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use toml::de::{DeTable, DeValue};
@@ -44,6 +45,11 @@ pub fn edit(
     let env = |name: &str| env(name).filter(|value| !value.is_empty());
     let home = absolute(env("HOME"));
     let (path, _) = settings_file(env, home.as_deref()).ok_or(ConfigError::NoFile)?;
+    if path.metadata().is_ok_and(|found| !found.is_file()) {
+        // A pipe would be waited for, and a device forgets what is written.
+        let error = io::Error::other("it is not a regular file");
+        return Err(ConfigError::Unreadable { path, error });
+    }
     let mut text = match std::fs::read_to_string(&path) {
         Ok(text) => text,
         Err(error) if is_absent(&error) => String::new(),
@@ -111,9 +117,10 @@ fn with_setting(path: &Path, text: &str, key: Key, value: &str) -> Result<String
                 .max();
             // Below a table's name it would be the table's.
             let first_table = table.iter().any(|(_, value)| is_table(value.get_ref()));
-            let at = last.unwrap_or(if first_table { 0 } else { text.len() });
+            let begin = text.len() - text.trim_start_matches('\u{feff}').len();
+            let at = last.unwrap_or(if first_table { begin } else { text.len() });
             let (before, after) = text.split_at(at);
-            let gap = match before.is_empty() || before.ends_with('\n') {
+            let gap = match at == begin || before.ends_with('\n') {
                 true => "",
                 false => "\n",
             };
@@ -187,6 +194,11 @@ mod tests {
             edited(table, &[("jobs", "8")]),
             Ok(format!("jobs = 8\n{table}"))
         );
+        assert_eq!(
+            edited(&format!("\u{feff}{table}"), &[("jobs", "8")]),
+            Ok(format!("\u{feff}jobs = 8\n{table}")),
+            "behind a byte order mark"
+        );
         assert_eq!(edited("", &[("jobs", "8")]), Ok("jobs = 8\n".to_owned()));
         assert_eq!(
             edited("# mine", &[("nvcc", "/a \"b\"/nvcc")]),
@@ -228,6 +240,16 @@ mod tests {
             "FILE:1: remote is a table here: change it in the file"
         );
         assert!(error("jobs =\n", "jobs", "8").starts_with("FILE:1: not TOML"));
+    }
+
+    #[test]
+    fn only_a_regular_file_is_changed() {
+        let env = |name: &str| (name == "WARPCC_CONFIG").then(|| "/dev/null".into());
+        let refused = edit(env, &[("jobs".to_owned(), "8".to_owned())]).unwrap_err();
+        assert!(
+            refused.to_string().contains("not a regular file"),
+            "{refused}"
+        );
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use crate::space::{Program, TestSpace, make_dir, remove_tree};
 use crate::{TWO, space};
 use std::fs;
+use std::panic::UnwindSafe;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -92,56 +93,46 @@ fn everything_inside_is_a_folder_or_a_file_too_many() {
     twice(&space);
 }
 
-#[test]
+/// Runs the test with a file system in memory in place of the cache.
 #[allow(clippy::print_stderr, reason = "a part that did not run must be seen")]
+fn on_tmpfs(space: &TestSpace, options: &str, test: impl FnOnce() + UnwindSafe) {
+    let mounted = Command::new("mount")
+        .args(["-t", "tmpfs", "-o", options, "tmpfs"])
+        .arg(space.cache())
+        .output()
+        .is_ok_and(|o| o.status.success());
+    if !mounted {
+        eprintln!("NOT RUN: a cache mounted with {options}, because mounting needs root");
+        return;
+    }
+    let result = std::panic::catch_unwind(test);
+    let unmounted = Command::new("umount").arg(space.cache()).status();
+    assert!(
+        unmounted.is_ok_and(|s| s.success()),
+        "umount {}",
+        space.cache().display()
+    );
+    if let Err(panic) = result {
+        std::panic::resume_unwind(panic);
+    }
+}
+
+#[test]
 fn disk_is_full() {
     let space = space("cache-full");
     for size in ["16k", "96k", "512k"] {
-        let mounted = Command::new("mount")
-            .args(["-t", "tmpfs", "-o", &format!("size={size}"), "tmpfs"])
-            .arg(space.cache())
-            .output()
-            .is_ok_and(|o| o.status.success());
-        if !mounted {
-            eprintln!("NOT RUN: a full disk, because mounting a small tmpfs needs root");
-            return;
-        }
-        let result = std::panic::catch_unwind(|| twice(&space));
-        let unmounted = Command::new("umount").arg(space.cache()).status();
-        assert!(
-            unmounted.is_ok_and(|s| s.success()),
-            "umount {}",
-            space.cache().display()
-        );
-        if let Err(panic) = result {
-            std::panic::resume_unwind(panic);
-        }
+        on_tmpfs(&space, &format!("size={size}"), || twice(&space));
     }
 }
 
 /// The loader maps no library from there, so the watch library is in `TMPDIR`.
 #[test]
-#[allow(clippy::print_stderr, reason = "a part that did not run must be seen")]
 fn no_program_may_run_from_the_cache() {
     let space = space("cache-noexec");
-    let mounted = Command::new("mount")
-        .args(["-t", "tmpfs", "-o", "noexec", "tmpfs"])
-        .arg(space.cache())
-        .output()
-        .is_ok_and(|o| o.status.success());
-    if !mounted {
-        eprintln!("NOT RUN: a cache mounted noexec, because mounting needs root");
-        return;
-    }
-    let result = std::panic::catch_unwind(|| {
+    on_tmpfs(&space, "noexec", || {
         let build = space.build(TWO);
         space.again(TWO, &build).demand_direct_hit();
     });
-    let unmounted = Command::new("umount").arg(space.cache()).status();
-    assert!(unmounted.is_ok_and(|s| s.success()), "umount");
-    if let Err(panic) = result {
-        std::panic::resume_unwind(panic);
-    }
 }
 
 /// Damage every file of a warm cache in one way; the builds must be right, and a cold
