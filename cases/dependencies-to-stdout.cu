@@ -1,4 +1,5 @@
 // The text is the product: nothing to cache.
+//#Headers: whole
 //#Hit: passthrough
 //#Reference: plain
 //#Args: -M case.cu

@@ -1,4 +1,5 @@
 // Questions to nvcc itself go straight to it.
+//#Headers: whole
 //#Hit: passthrough
 //#Reference: plain
 //#Args: --version

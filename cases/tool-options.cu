@@ -1,4 +1,5 @@
 // Options for the tools, with commas, quotes, joined and apart.
+//#Headers: whole
 //#Args: -c case.cu -o a.o -arch=sm_90 -Xcompiler -Wall,-O1 -Xcompiler=-fPIC -Xptxas -O1 -Xptxas=-v,--warn-on-spills -Xcudafe --diag_suppress=177,--display_error_number -Xfatbin -compress-all
 //#Stderr: ignore-timing
 //#Args: -c case.cu -o b.o -arch=sm_90 -Xcompiler '-DTEXT="a b"' -Xcompiler "'-fno-common'" --compiler-options "-fPIC -Wextra"

@@ -1,4 +1,5 @@
 // Link-time optimisation: nvlink compiles LTO-IR, so its inputs and options decide code.
+//#Headers: whole
 //#Args: -dc case.cu lib.cu -gencode arch=compute_90,code=lto_90
 //#Args: -dlink -dlto case.o lib.o -o dlink.o -arch=sm_90 -L{toolkit}/lib
 //#Args: -dlto case.o lib.o -o prog -arch=sm_90 -L{toolkit}/lib

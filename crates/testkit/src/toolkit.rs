@@ -30,6 +30,15 @@ impl Toolkit {
             .collect()
     }
 
+    /// The newest one, for tests that take long and in which releases have not differed. All of them with
+    /// `WARPCC_TEST_ALL_CASES`.
+    pub fn chosen() -> Vec<Self> {
+        match std::env::var_os("WARPCC_TEST_ALL_CASES") {
+            Some(_) => Self::all(),
+            None => vec![Self::newest()],
+        }
+    }
+
     /// The newest one, for tests about warpcc rather than about a release.
     pub fn newest() -> Self {
         Self::find(KNOWN[0].0, KNOWN[0].1)

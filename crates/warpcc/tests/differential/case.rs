@@ -56,6 +56,8 @@ pub struct Case {
     pub keep_folder: bool,
     /// Whether to compare with plain nvcc, without `--keep`.
     pub plain: bool,
+    /// Whether it needs the toolkit's own headers.
+    pub whole_headers: bool,
 }
 
 /// Every case of the repository, by name.
@@ -95,6 +97,7 @@ fn read(path: &Path) -> Option<Case> {
         outputs: Vec::new(),
         keep_folder: false,
         plain: false,
+        whole_headers: false,
     };
     case.read_directives(&text);
     assert!(!case.lines.is_empty(), "{} has no //#Args", path.display());
@@ -158,6 +161,7 @@ impl Case {
                     .extend(value.split_whitespace().map(str::to_owned)),
                 "Normalize" if value == "keepdir" => self.keep_folder = true,
                 "Reference" if value == "plain" => self.plain = true,
+                "Headers" if value == "whole" => self.whole_headers = true,
                 _ => panic!("{}: unknown directive {line}", self.name),
             }
         }

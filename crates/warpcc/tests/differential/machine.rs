@@ -12,14 +12,24 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::space::Toolkit;
+use crate::space::{Toolkit, hash_small_headers, is_small};
 
 /// The programs that gcc starts.
 const PARTS: [&str; 5] = ["cc1", "cc1plus", "as", "collect2", "ld"];
 
 /// Feeds all of it to the hasher. `None` where the toolkit is not one of `xtask/toolkits`: its contents are not known.
 pub fn identify(toolkit: &Toolkit, words: &[OsString], into: &mut impl Hasher) -> Option<()> {
-    let top = toolkit.top();
+    let top = match is_small(toolkit) {
+        true => {
+            list(&toolkit.top(), Depth::One, into);
+            hash_small_headers(into);
+            Toolkit::all()
+                .into_iter()
+                .find(|real| real.name == toolkit.name)?
+                .top()
+        }
+        false => toolkit.top(),
+    };
     let marker = top
         .ancestors()
         .find_map(|folder| fs::read(folder.join(".warpcc-toolkit")).ok())?;

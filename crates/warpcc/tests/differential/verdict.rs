@@ -5,11 +5,16 @@ use crate::case::{Case, Level, Line};
 use crate::reference::{self, Reference, References};
 use crate::space::{
     Exactness, Outcome, Program, Snapshot, Stats, StreamRule, TestSpace, Toolkit, differences,
+    small,
 };
 
 /// Fails with every difference, not only the first: one cause shows in several ways.
 pub fn check(case: &Case, toolkit: Toolkit, references: &References) -> Result<(), String> {
     let release = toolkit.name;
+    let toolkit = match case.whole_headers {
+        true => toolkit,
+        false => small(toolkit),
+    };
     let mut space = TestSpace::with_toolkit(&case.name, toolkit);
     for (name, value) in &case.env {
         space.set_env(name, value);

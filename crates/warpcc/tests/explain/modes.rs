@@ -60,7 +60,7 @@ fn fat_binary_is_in_the_object(told: &Explanation) {
 
 #[test]
 fn one_file_for_two_architectures_agrees_with_its_files() {
-    for toolkit in Toolkit::all() {
+    for toolkit in Toolkit::chosen() {
         let space = TestSpace::with_toolkit("explain-two", toolkit);
         space.write("case.cu", KERNEL);
         let args = format!("-c case.cu -o out.o {TWO}");
@@ -185,7 +185,7 @@ fn constructors_are_in_order(space: &TestSpace, program: &FileExplanation) {
 
 #[test]
 fn a_program_of_relocatable_code_is_linked_twice() {
-    for toolkit in Toolkit::all() {
+    for toolkit in Toolkit::chosen() {
         let space = TestSpace::with_toolkit("explain-rdc", toolkit);
         space.write(
             "a.cu",

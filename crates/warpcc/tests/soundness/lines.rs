@@ -57,7 +57,7 @@ fn a_comment_runs_no_front_end() {
 fn a_line_that_is_asked_for_counts() {
     // Spaces move nothing, so only what moves lines is tried.
     for asked in ["__LINE__", "__builtin_LINE()"] {
-        for toolkit in Toolkit::all() {
+        for toolkit in Toolkit::chosen() {
             let space = TestSpace::with_toolkit("lines-asked", small(toolkit));
             let source = SOURCE.replace("*p = part + ", &format!("*p = {asked} + "));
             let line = format!("{TWO} -DMORE=0");
@@ -178,7 +178,7 @@ fn a_warning_names_the_line_of_this_text() {
 
 #[test]
 fn a_failing_host_compile_names_the_line_of_this_text() {
-    for toolkit in Toolkit::all() {
+    for toolkit in Toolkit::chosen() {
         let space = TestSpace::with_toolkit("lines-error", small(toolkit));
         let line = format!("{TWO} -DMORE=0 -Xcompiler=-Wall");
         space.write("case.cu", SOURCE);
@@ -238,7 +238,7 @@ fn packed_code_changes_with_lines() {
         "-c case.cu -o out.o -rdc=true -gencode arch=compute_90,code=lto_90",
         "-optix-ir case.cu -o out.optixir -arch=sm_90",
     ] {
-        for toolkit in Toolkit::all() {
+        for toolkit in Toolkit::chosen() {
             let space = TestSpace::with_toolkit("lines-packed", small(toolkit));
             let line = format!("{packed} -DMORE=0");
             space.write("case.cu", SOURCE);
@@ -292,7 +292,7 @@ fn clang_under_the_name_of_gcc_writes_lines_down() {
 
 #[test]
 fn an_assembler_that_fails_names_the_line_of_this_text() {
-    for toolkit in Toolkit::all() {
+    for toolkit in Toolkit::chosen() {
         let space = TestSpace::with_toolkit("lines-assembler", small(toolkit));
         let bytes = space.work().join("bytes").display().to_string();
         let source = format!("{SOURCE}void in() {{ asm(\".incbin \\\"{bytes}\\\"\"); }}\n");

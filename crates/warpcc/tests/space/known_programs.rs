@@ -9,7 +9,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::{Program, TestSpace, make_dir, remove_tree, small};
+use super::{Program, TestSpace, is_small, make_dir, remove_tree};
 
 /// The folder of notes in a cache, and the kinds that are about programs.
 const NOTES: &str = "notes-v1";
@@ -23,7 +23,7 @@ const COMMANDS: [&str; 2] = [
 
 /// Puts the notes into the cache of a space whose toolkit is small.
 pub fn put_into(space: &TestSpace) {
-    if !small::is_small(&space.toolkit) {
+    if !is_small(&space.toolkit) {
         return;
     }
     let made = made_by(space, &TestSpace::warpcc());

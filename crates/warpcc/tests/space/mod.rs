@@ -24,7 +24,7 @@ mod streams;
 pub use agree::Build;
 pub use bytes::{Exactness, differences};
 pub use process::{Outcome, Program, finish};
-pub use small::small;
+pub use small::{hash_small_headers, is_small, small};
 pub use snapshot::{Snapshot, SnapshotEntry};
 pub use stats::{Stats, TOOLS};
 pub use streams::StreamRule;

@@ -2,6 +2,7 @@
 //! text, and a compile takes a quarter of the time. It does not know which tests need the whole header.
 
 use std::fs;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
@@ -47,16 +48,21 @@ pub fn small(toolkit: Toolkit) -> Toolkit {
 }
 
 /// Whether a toolkit is such a one.
-pub(super) fn is_small(toolkit: &Toolkit) -> bool {
+pub fn is_small(toolkit: &Toolkit) -> bool {
     toolkit.top().join(HEADERS[0].0).exists()
+}
+
+/// Feeds to a hasher how such a toolkit differs from the real one.
+pub fn hash_small_headers(into: &mut impl Hasher) {
+    (HEADERS, include_str!("small.rs")).hash(into);
 }
 
 /// Where it stands: a name of its own for each content and place, so that neither an old one nor another folder's copy is taken.
 fn small_top(real: &Path, release: &str) -> PathBuf {
-    use std::hash::{DefaultHasher, Hash, Hasher};
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
     let mut hasher = DefaultHasher::new();
-    (folder, real, HEADERS, include_str!("small.rs")).hash(&mut hasher);
+    (folder, real).hash(&mut hasher);
+    hash_small_headers(&mut hasher);
     folder.join(format!("toolkit-{release}-small-{:016x}", hasher.finish()))
 }
 
