@@ -16,6 +16,8 @@ pub enum OpenBracket<'t> {
 pub struct Parentheses<'t> {
     /// The name before it: that of a function, where parameters are declared.
     pub before: Option<Piece<'t>>,
+    /// The piece before that name, and before attributes there.
+    pub outside: Piece<'t>,
     /// Whether it cannot hold parameters: it follows a keyword, such as `noexcept` or `for`.
     pub is_expression: bool,
     /// Whether it may hold the parameters of a function that is declared, and not those of a variable in a class.

@@ -13,6 +13,8 @@ pub struct Head<'t> {
     /// Whether a `:` was there that begins no list of initialisers.
     pub has_colon: bool,
     pub function: FunctionHead,
+    /// Whether `operator` was there, and no `=`: only a function has that name.
+    pub has_operator: bool,
     /// Whether `<` follows `]`: these may be a closure's template parameters.
     pub has_template_closure: bool,
     /// How many `<` are open. Those of a template's parameters are brackets of their own.
@@ -125,6 +127,7 @@ impl<'t> Head<'t> {
             b"namespace" => self.is_namespace = true,
             b"using" => self.is_using = true,
             b"typedef" => self.is_typedef = true,
+            b"operator" => self.has_operator |= !self.has_equals && self.angles == 0,
             b"=" => self.has_equals |= !operator,
             b":" => self.colon(last),
             _ => {}
@@ -180,8 +183,10 @@ impl<'t> Head<'t> {
     /// Whether braces after `last` are a function's body.
     pub fn is_body(&self, last: Piece) -> bool {
         match self.function {
-            FunctionHead::No => false,
-            FunctionHead::Declared | FunctionHead::Tail => !self.has_equals && !self.has_colon,
+            FunctionHead::No if !self.has_operator => false,
+            FunctionHead::No | FunctionHead::Declared | FunctionHead::Tail => {
+                !self.has_equals && !self.has_colon
+            }
             // After a name, these are an initialiser's.
             FunctionHead::Initialisers => last.kind != TokenKind::Word && !last.is(b">"),
         }
@@ -258,6 +263,22 @@ fn is_specifier(word: &[u8]) -> bool {
             | b"virtual"
             | b"volatile"
     ) || is_class_key(word)
+}
+
+/// Keywords that may also stand after the type: `T const f()`. After them is no other type.
+pub fn may_follow_type(word: &[u8]) -> bool {
+    matches!(
+        word,
+        b"const"
+            | b"consteval"
+            | b"constexpr"
+            | b"inline"
+            | b"static"
+            | b"virtual"
+            | b"volatile"
+            | b"__inline"
+            | b"__inline__"
+    )
 }
 
 /// Keywords of attributes.

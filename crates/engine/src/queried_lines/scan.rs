@@ -4,7 +4,8 @@ use std::collections::HashSet;
 
 use super::brackets::{Braces, OpenBracket, Parentheses, Scope};
 use super::head::{
-    Head, is_attribute, is_class_key, is_function_of_class, is_part_of_type, takes_expression,
+    Head, is_attribute, is_class_key, is_function_of_class, is_part_of_type, may_follow_type,
+    takes_expression,
 };
 use super::reader::{NextPiece, Piece, Reader, TokenKind};
 use super::{Names, whole_words};
@@ -24,6 +25,8 @@ pub struct Scan<'t> {
     pub last: Piece<'t>,
     /// The one before `last`.
     pub before_last: Piece<'t>,
+    /// The last attribute or specifier that may follow a type.
+    passed: Passed<'t>,
     /// After the last `throw`.
     pub thrown: Option<Reader<'t>>,
     /// The files of the current statement so far.
@@ -38,6 +41,14 @@ pub struct Scan<'t> {
     class_at: Option<usize>,
 }
 
+/// An attribute or a specifier, which says nothing about the type that is before it.
+struct Passed<'t> {
+    /// Where its last piece is.
+    at: usize,
+    /// The piece before it, and before others of this kind there.
+    before: Piece<'t>,
+}
+
 impl<'t> Scan<'t> {
     pub fn new(text: &'t [u8], names: Names<'t>) -> Self {
         Self {
@@ -49,6 +60,10 @@ impl<'t> Scan<'t> {
             head: Head::default(),
             last: Piece::NONE,
             before_last: Piece::NONE,
+            passed: Passed {
+                at: usize::MAX,
+                before: Piece::NONE,
+            },
             thrown: None,
             statement: Vec::new(),
             asked_at: None,
@@ -134,8 +149,15 @@ impl<'t> Scan<'t> {
             round.has_class |= is_class_key(word);
             round.has_type |= !is_attribute(word);
         }
-        if piece.is(b"throw") {
-            self.thrown = Some(self.reader);
+        match word {
+            b"throw" => self.thrown = Some(self.reader),
+            _ if may_follow_type(word) => {
+                self.passed = Passed {
+                    at: piece.at,
+                    before: self.unqualified(self.last),
+                };
+            }
+            _ => {}
         }
         match self.names.find(word) {
             Some(sort) => self.name(piece, sort),
@@ -187,9 +209,19 @@ impl<'t> Scan<'t> {
         }
     }
 
+    /// This piece, or what is before the attributes that end with it: `void __attribute__((host)) f()` and `T const f()`
+    /// declare functions, as `void f()` does.
+    fn unqualified(&self, piece: Piece<'t>) -> Piece<'t> {
+        match piece.at == self.passed.at {
+            true => self.passed.before,
+            false => piece,
+        }
+    }
+
     fn round(&self) -> Parentheses<'t> {
         let before = (self.last.kind == TokenKind::Word).then_some(self.last);
         let is_operator = self.before_last.is(b"operator") || is_part_of_type(self.last.text);
+        let outside = self.unqualified(self.before_last);
         let may_declare = match self.scope() {
             Some(Braces {
                 scope: Scope::Class,
@@ -197,12 +229,14 @@ impl<'t> Scan<'t> {
                 ..
             }) => {
                 let class = head.class.map_or(&b""[..], |class| class.name);
-                before.is_some_and(|name| is_function_of_class(name.text, self.before_last, class))
+                before.is_some_and(|name| is_function_of_class(name.text, outside, class))
             }
-            _ => before.is_some(),
+            // `f<int>()` is a specialisation.
+            _ => before.is_some() || self.last.is(b">"),
         };
         Parentheses {
             before: before.filter(|_| !is_operator),
+            outside,
             is_expression: match before {
                 Some(word) => takes_expression(word.text),
                 // No parameters follow these.
@@ -228,6 +262,12 @@ impl<'t> Scan<'t> {
         let OpenBracket::Parentheses(round) = self.open.pop()? else {
             return None;
         };
+        if round.before.is_some_and(|word| is_attribute(word.text)) {
+            self.passed = Passed {
+                at: self.reader.at - 1,
+                before: round.outside,
+            };
+        }
         if self.is_at_head() && !round.is_expression {
             self.head.close_round(round.may_declare);
         }

@@ -343,3 +343,57 @@ fn a_text_that_is_not_understood_counts() {
         "const char *s = R\"(current( \"{)\"; const char c = '\"', d = '\\''; int n = 1'000;",
     );
 }
+
+/// An assertion as glibc writes it since 2.39.
+const ASSERT: &str = "(static_cast <bool> (a) ? void (0) : __assert_fail (\"a\", __builtin_FILE (), __builtin_LINE (),
+ __extension__ __PRETTY_FUNCTION__));";
+
+/// Forms of functions in CUTLASS, CCCL and PyTorch.
+#[test]
+fn an_assertion_in_a_function_has_the_lines_of_its_file() {
+    for function in [
+        "template <class... A> void __attribute__((host)) f(A... all) const",
+        "__attribute__((host)) __attribute__((device)) constexpr S operator+(T const& i) const",
+        "T operator[](int at)",
+        "T &operator()(int at, int other = 0) noexcept",
+        "S &operator=(const S &)",
+        "explicit operator bool() const",
+        "operator T *() const",
+        "operator V<T>()",
+        "bool operator<(S const &) const",
+        "T const f(int at = 0) const",
+        "int static inline f()",
+        "static void __inline__ __attribute__((always_inline)) __attribute__((device)) f(int a)",
+    ] {
+        header_only(&format!("struct S {{ {function} {{ {ASSERT} }} }};"), "");
+    }
+    for function in [
+        "template <> __attribute__((device)) inline void f<A::B, 1>(V<int, 4> & D, void const* p)",
+        "template <class T> T const &S<T>::operator[](int at) const",
+    ] {
+        header_only(&format!("{function} {{ {ASSERT} }}"), "");
+    }
+}
+
+/// These run where the class is made, however their declaration is written.
+#[test]
+fn an_initialiser_of_a_member_with_attributes_counts_everywhere() {
+    for member in [
+        "T const (a){__builtin_LINE()};",
+        "const T (a){__builtin_LINE()};",
+        "__attribute__((aligned(8))) T (a){__builtin_LINE()};",
+        "__attribute__((aligned(8))) const T (a){__builtin_LINE()};",
+        "alignas(8) T (a){__builtin_LINE()};",
+        "T __attribute__((aligned(8))) (a){__builtin_LINE()};",
+        "V<T> (a){__builtin_LINE()};",
+        "V<T> const (a){__builtin_LINE()};",
+        "V<&T::operator+> a{__builtin_LINE()};",
+        "V<&T::operator()> (a){__builtin_LINE()};",
+        "decltype(&T::operator+) a{__builtin_LINE()};",
+        "int a{T().operator+(__builtin_LINE())};",
+        "int a = T().operator+(__builtin_LINE());",
+        "int a = T::operator+(V{__builtin_LINE()});",
+    ] {
+        all(&format!("struct S {{ int b; {member} }};"), "");
+    }
+}

@@ -122,6 +122,46 @@ fn a_header_with_a_source_location_needs_no_lines_of_the_source() {
     }
 }
 
+/// `assert` as glibc writes it since 2.39, in functions as CUTLASS, CCCL and PyTorch have them.
+const ASSERTS: &str = r#"#pragma once
+#define assert(e) (static_cast<bool>(e) ? void(0) : __assert_fail(#e, __builtin_FILE(), __builtin_LINE(), __extension__ __PRETTY_FUNCTION__))
+struct checked {
+    int values[4];
+    __host__ __device__ int operator[](int at) const { assert(at < 4); return values[at]; }
+    __host__ __device__ explicit operator bool() const { assert(values[0] < 4); return values[0]; }
+    void __host__ __device__ set(int value = 0) { assert(value); values[0] = value; }
+    checked const copy(int value = 0) const { assert(value); return *this; }
+};
+template <class T> __device__ int pick(T);
+template <> __device__ inline int pick<int>(int value) { assert(value); return value; }
+"#;
+
+#[test]
+fn a_header_with_assertions_needs_no_lines_of_the_source() {
+    let space = TestSpace::new("lines-asserts");
+    let line = format!("{TWO} -DMORE=0");
+    space.write("asserts.h", ASSERTS);
+    let source = SOURCE.replace(
+        "*p = part + ",
+        "checked all{}; all.set(); *p = pick(all[1]) + part + ",
+    );
+    let source = format!("#include \"asserts.h\"\n{source}");
+    space.write("case.cu", &source);
+    space.build(&line).demand_no_fallback();
+    for text in &moved(&source)[..2] {
+        space.write("case.cu", text);
+        let built = space.agree(&line);
+        built.demand_no_direct_hit().demand_no_fallback();
+        built.demand_hits_of(&["cudafe++", "cicc", "ptxas"]);
+    }
+    // An assertion of the source has its line in its message.
+    let own = source.replace("checked all{};", "checked all{}; assert(*p);");
+    space.write("case.cu", &own);
+    space.build(&line);
+    space.write("case.cu", &format!("\n{own}"));
+    assert_ne!(space.agree(&line).stats.missed("cicc"), 0);
+}
+
 /// Headers that ask for the line where something of theirs is used, which the use does not show, and the use.
 const UNNAMED: [(&str, &str); 8] = [
     ("struct S { int (line) {__builtin_LINE()}; };", "S{}.line"),
