@@ -1,6 +1,7 @@
 //! Tests `warpcc jit` as people and scripts call it: figures against ptxas, findings, exit codes; warming
 //! in a module of its own.
 
+mod image;
 mod warm;
 
 use std::fs;

@@ -9,7 +9,7 @@ use warpcc_testkit::Toolkit;
 use crate::{Space, ptx};
 
 /// A space with the stand-in for a driver.
-fn with_driver() -> Space {
+pub fn with_driver() -> Space {
     let mut space = Space::new(Toolkit::newest());
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/jit/fake_driver.c");
     let made = Command::new("g++")
