@@ -12,7 +12,7 @@ use warpcc_cache::{DiskStore, FetchRequest, Key, Level, StoreError, Upstream, Wo
 use crate::compiler::Compiled;
 use crate::entry::{PackedImage, closed, opened};
 use crate::image_record::{put, stored, vetted, with_source};
-use crate::pack::Pack;
+use crate::pack::{Pack, trust};
 use crate::settings::{NO_FOLDER, Tier};
 
 /// The most remarks that are kept until they are read.
@@ -124,7 +124,13 @@ impl Tiers {
 
     /// Opens a pack: a file, or a folder like those of the cache, of which nothing is ever written.
     fn add_pack(&mut self, path: &Path) {
-        if path.is_dir() {
+        if let Ok(found) = std::fs::metadata(path)
+            && found.is_dir()
+        {
+            if let Err(why) = trust::check(&found) {
+                self.remark(format!("the pack {} is not used: {why}", path.display()));
+                return;
+            }
             let tier = Tier {
                 path: path.to_path_buf(),
                 max_size: 0,

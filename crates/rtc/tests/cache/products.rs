@@ -141,6 +141,17 @@ fn a_pack_serves_a_machine_that_has_nothing_and_a_damaged_one_is_a_miss() {
     // A folder that was warmed is a pack too, and stays as it is.
     let cache = with_pack(&at("warm"), &at("empty"));
     assert!(cached(&cache, &kernel).is_some() && cache.remarks().is_empty());
+    // Only root can give a folder away; other users' tests end here.
+    if rustix::process::geteuid().is_root() {
+        std::os::unix::fs::chown(at("warm"), Some(12_345), None).expect("given away");
+        let cache = with_pack(&at("warm"), &at("empty"));
+        let remarks = cache.remarks();
+        assert!(
+            remarks.len() == 1 && remarks[0].contains("belongs to user 12345"),
+            "{remarks:?}"
+        );
+        assert!(cached(&cache, &kernel).is_none());
+    }
 
     let mut bytes = std::fs::read(at("a.pack")).expect("bytes");
     // In the first image, and in the last.
