@@ -404,6 +404,50 @@ typedef struct {
 } warpcc_rtc_limits;
 
 /**
+ * A request that a cache has answered. Everything is valid during the call only. A later version may add members at the end.
+ */
+typedef struct {
+  /**
+   * The name of the program, the link or the PTX text.
+   */
+  const char *name;
+  /**
+   * The key in hexadecimal; empty if it is not known.
+   */
+  const char *key;
+  /**
+   * 0, or why there is no image.
+   */
+  warpcc_rtc_status status;
+  /**
+   * The place where the image was found; `WARPCC_RTC_FOUND_MADE` for a miss. Undefined with another status than 0.
+   */
+  warpcc_rtc_found found;
+  /**
+   * The error's text; null with status 0.
+   */
+  const char *error;
+  /**
+   * When the request began, in seconds since 1970.
+   */
+  double started;
+  /**
+   * How long it took, in seconds, waiting for other threads and processes included.
+   */
+  double seconds;
+} warpcc_rtc_event;
+
+/**
+ * Called after each request, by the thread that asked. It may use the cache, and must not unwind.
+ */
+typedef void (*warpcc_rtc_observer)(void *user, const warpcc_rtc_event *event);
+
+/**
+ * Called once with `user`, when no settings and no cache need it any more.
+ */
+typedef void (*warpcc_rtc_release)(void *user);
+
+/**
  * How often images were found, and where.
  */
 typedef struct {
@@ -607,7 +651,8 @@ warpcc_rtc_status warpcc_rtc_request_add_name(const warpcc_rtc_request *request,
 warpcc_rtc_status warpcc_rtc_request_add_option(const warpcc_rtc_request *request, const char *option);
 
 /**
- * Sets the file that the source is from, for errors: they name it in place of the request's name. It decides nothing else.
+ * Sets the file that the source is from. Errors name it in place of the request's name, and so does debug information (`-G`,
+ * `-lineinfo`). It decides nothing else.
  */
 warpcc_rtc_status warpcc_rtc_request_file(const warpcc_rtc_request *request,
                                           const char *file);
@@ -852,6 +897,16 @@ warpcc_rtc_status warpcc_rtc_settings_remote(const warpcc_rtc_settings *settings
  * Frees the settings; caches that were opened with them do not change.
  */
 void warpcc_rtc_settings_free(warpcc_rtc_settings *settings);
+
+/**
+ * Calls `observer` after each request of the caches that are opened with these settings, and of their launchers: after each
+ * hit, miss and error. Any thread may call it at any time. Requests for functions that are already loaded are not told.
+ * `user` and `release` may be null. `release` is called once, also if this call fails; after that `observer` is not called.
+ */
+warpcc_rtc_status warpcc_rtc_settings_observe(const warpcc_rtc_settings *settings,
+                                              warpcc_rtc_observer observer,
+                                              void *user,
+                                              warpcc_rtc_release release);
 
 /**
  * Opens a cache. Each argument may be null: then the machine's compiler is used, or the settings of the environment, or

@@ -90,6 +90,20 @@ class settings {
     check(warpcc_rtc_settings_remote(get(), nullptr));
     return *this;
   }
+  /// Calls `told` after each request of the caches that are opened with these settings: each hit, miss and error. Any thread
+  /// may call it at any time; it is kept until the last of these caches is gone. What it throws is dropped.
+  settings& observe(std::function<void(const warpcc_rtc_event&)> told) {
+    using function = std::function<void(const warpcc_rtc_event&)>;
+    const warpcc_rtc_observer call = [](void* user, const warpcc_rtc_event* event) {
+      try {
+        (*static_cast<function*>(user))(*event);
+      } catch (...) {
+      }
+    };
+    const warpcc_rtc_release release = [](void* user) { delete static_cast<function*>(user); };
+    check(warpcc_rtc_settings_observe(get(), call, new function(std::move(told)), release));
+    return *this;
+  }
   warpcc_rtc_settings* get() const noexcept { return handle_.get(); }
 
  private:
@@ -147,7 +161,7 @@ class request {
     check(warpcc_rtc_request_add_option(get(), option.c_str()));
     return *this;
   }
-  /// The file that the source is from: errors name it, and it decides nothing else.
+  /// The file that the source is from: errors and debug information name it, and it decides nothing else.
   request& file(const std::string& path) {
     check(warpcc_rtc_request_file(get(), path.c_str()));
     return *this;

@@ -47,6 +47,18 @@ pub enum Found {
     Given = 4,
 }
 
+impl From<warpcc_rtc::Found> for Found {
+    fn from(found: warpcc_rtc::Found) -> Self {
+        match found {
+            warpcc_rtc::Found::Memory => Self::Memory,
+            warpcc_rtc::Found::Disk => Self::Disk,
+            warpcc_rtc::Found::Shared => Self::Shared,
+            warpcc_rtc::Found::Made => Self::Made,
+            warpcc_rtc::Found::Given => Self::Given,
+        }
+    }
+}
+
 impl Image {
     /// The image of a compilation without a cache.
     pub(crate) fn from_compiled(compiled: Compiled) -> Self {
@@ -84,13 +96,7 @@ impl From<warpcc_rtc::Image> for Image {
         Self {
             image: image.compiled,
             key: image.key,
-            found: match image.found {
-                warpcc_rtc::Found::Memory => Found::Memory,
-                warpcc_rtc::Found::Disk => Found::Disk,
-                warpcc_rtc::Found::Shared => Found::Shared,
-                warpcc_rtc::Found::Made => Found::Made,
-                warpcc_rtc::Found::Given => Found::Given,
-            },
+            found: image.found.into(),
             texts: OnceLock::new(),
         }
     }

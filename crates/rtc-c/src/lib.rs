@@ -18,6 +18,7 @@ pub mod kernel;
 pub mod launcher;
 pub mod linker;
 pub mod many;
+pub mod observe;
 pub mod pieces;
 pub mod plans;
 mod remote;

@@ -192,7 +192,8 @@ pub unsafe extern "C" fn warpcc_rtc_request_add_option(
     })
 }
 
-/// Sets the file that the source is from, for errors: they name it in place of the request's name. It decides nothing else.
+/// Sets the file that the source is from. Errors name it in place of the request's name, and so does debug information (`-G`,
+/// `-lineinfo`). It decides nothing else.
 ///
 /// # Safety
 /// Each pointer to a text is null, or valid during the call.

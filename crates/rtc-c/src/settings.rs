@@ -42,7 +42,7 @@ impl CacheSettings {
     }
 }
 
-fn change(
+pub(crate) fn change(
     settings: Option<&CacheSettings>,
     change: impl FnOnce(&mut Chosen) -> Result<(), Failure>,
 ) -> Status {

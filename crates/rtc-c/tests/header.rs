@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-const SOURCES: [&str; 17] = [
+const SOURCES: [&str; 18] = [
     "version",
     "error",
     "ffi",
@@ -13,6 +13,7 @@ const SOURCES: [&str; 17] = [
     "linker",
     "fatbin_maker",
     "settings",
+    "observe",
     "cache",
     "many",
     "kernel",

@@ -14,6 +14,7 @@ use warpcc_rtc::{
 };
 
 use crate::arguments::{bytes_of, capability, deadline, piece, real, seconds, target, texts};
+use crate::events::Callback;
 use crate::function::{Function, Loaded};
 use crate::image::Image;
 use crate::open::{Keywords, Opened, upstream};
@@ -29,6 +30,7 @@ pub struct KernelCache {
     shared: Option<SharedCache>,
     /// Remarks about the shared cache: odd settings, and why something is not uploaded.
     remarks: Mutex<Vec<String>>,
+    on_event: Callback,
     launchers: Mutex<HashMap<usize, Arc<Launcher>>>,
     /// By the address of the loaded kernel, which each holds.
     functions: Mutex<HashMap<usize, Arc<Loaded>>>,
@@ -75,7 +77,8 @@ impl KernelCache {
             let text = format!("folders: {} is not an absolute path", relative.display());
             return Err(errors::argument(py, text));
         }
-        let opened = py.detach(|| keywords.open(common));
+        let on_event = Callback::default();
+        let opened = py.detach(|| keywords.open(common, on_event.observer()));
         let Opened {
             cache,
             compiler,
@@ -89,6 +92,7 @@ impl KernelCache {
             settings,
             shared,
             remarks: Mutex::new(remarks),
+            on_event,
             launchers: Mutex::default(),
             functions: Mutex::default(),
         })
@@ -238,6 +242,25 @@ impl KernelCache {
         counts.set_item("shared", sum.shared)?;
         counts.set_item("made", sum.made)?;
         Ok(counts)
+    }
+
+    /// The function that is called after each request, with an Event.
+    #[getter]
+    fn on_event(&self, py: Python<'_>) -> Option<Py<PyAny>> {
+        self.on_event.get(py)
+    }
+
+    #[setter(on_event)]
+    fn set_on_event(&self, function: Option<Bound<'_, PyAny>>) -> PyResult<()> {
+        if let Some(other) = function.as_ref().filter(|given| !given.is_callable()) {
+            let text = format!(
+                "on_event: a function was expected, not {}",
+                other.get_type()
+            );
+            return Err(errors::wrong_type(&text));
+        }
+        self.on_event.set(function.map(Bound::unbind));
+        Ok(())
     }
 
     /// What went wrong so far without being an error, and what is odd about the settings.

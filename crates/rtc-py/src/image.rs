@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
-use warpcc_rtc::{Found, Image as Compiled};
+use warpcc_rtc::Image as Compiled;
 
 use crate::function::{Function, Loaded};
 use crate::{driver, errors, gpu};
@@ -61,13 +61,7 @@ impl Image {
     /// `made`, or where it was found: `memory`, `disk`, `shared`, `given`.
     #[getter]
     fn found(&self) -> &'static str {
-        match self.image.found {
-            Found::Memory => "memory",
-            Found::Disk => "disk",
-            Found::Shared => "shared",
-            Found::Made => "made",
-            Found::Given => "given",
-        }
+        self.image.found.word()
     }
 
     /// The name in the image of what C++ calls `expression`.

@@ -9,6 +9,7 @@ mod cache;
 mod dlpack;
 mod driver;
 mod errors;
+mod events;
 mod exchange;
 mod function;
 mod gpu;
@@ -21,6 +22,7 @@ mod ops;
 mod parameter;
 mod products;
 mod stream;
+mod why;
 
 use pyo3::prelude::*;
 
@@ -31,6 +33,9 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<image::Image>()?;
     module.add_class::<function::Function>()?;
     module.add_class::<function::Configured>()?;
+    module.add_class::<events::Event>()?;
+    module.add_class::<why::Why>()?;
+    module.add_function(wrap_pyfunction!(why::why, module)?)?;
     module.add_function(wrap_pyfunction!(ops::function, module)?)?;
     module.add_function(wrap_pyfunction!(ops::known_functions, module)?)?;
     module.add_function(wrap_pyfunction!(ops::fused, module)?)?;

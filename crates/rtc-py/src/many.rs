@@ -15,7 +15,7 @@ use crate::interrupt;
 
 /// A kernel to compile, as Python's part of the package gives it.
 #[derive(FromPyObject)]
-struct KernelToCompile<'py> {
+pub struct KernelToCompile<'py> {
     #[pyo3(item)]
     source: String,
     #[pyo3(item)]
@@ -111,7 +111,7 @@ pub fn serve_compilations(py: Python<'_>) -> PyResult<()> {
         .map_err(PyRuntimeError::new_err)
 }
 
-fn request(
+pub fn request(
     py: Python<'_>,
     cache: &KernelCache,
     asked: &KernelToCompile<'_>,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use warpcc_remote::SharedCache;
 use warpcc_rtc::{
     CacheSettings, CompileRequest, Compiler, Environment, Error, KernelCache as Cache, Linker,
-    Tier, Upstream,
+    Observer, Tier, Upstream,
 };
 
 /// The keywords that say where a cache is, and what it compiles with. Without one, the environment counts.
@@ -37,18 +37,19 @@ impl Keywords {
         folders.find(|f| !f.is_absolute()).map(PathBuf::as_path)
     }
 
-    /// Opens the cache. Its requests begin as `common`.
+    /// Opens the cache. Its requests begin as `common`, and `observer` is told of each.
     ///
     /// # Errors
     /// NVRTC or nvJitLink cannot be loaded.
-    pub fn open(self, common: CompileRequest) -> Result<Opened, Error> {
+    pub fn open(self, common: CompileRequest, observer: Observer) -> Result<Opened, Error> {
         let mut environment = Environment::of_process();
         if let Some(remote) = &self.remote {
             environment = environment.with("WARPCC_REMOTE", remote.clone());
         }
         let compiler = Compiler::find_with(self.nvrtc.as_deref(), &environment)?;
         let nvjitlink = self.nvjitlink.clone();
-        let settings = self.settings(&environment);
+        let mut settings = self.settings(&environment);
+        settings.observer = Some(observer);
         let get = |name: &str| environment.get(name).map(ToOwned::to_owned);
         let shared = SharedCache::configured(&get, || settings.open_first_written());
         let (shared, remarks) = match shared {

@@ -118,6 +118,7 @@ fn the_wheel_does_what_its_programs_say() {
     run("without_a_gpu.py", None);
     run("first_start.py", None);
     run("many_processes.py", None);
+    run("observed.py", None);
     run("names.py", None);
     adapters::keep_what_other_packages_compile(&python, folder.path());
     let driver = folder.path().join("driver");

@@ -3,6 +3,7 @@
 mod find_or_make;
 mod linked;
 mod many;
+mod observed;
 mod products;
 mod why;
 
@@ -18,8 +19,10 @@ use warpcc_cache::{Key, Upstream};
 use crate::call_limits::CallLimits;
 use crate::compiler::{Compiled, Compiler};
 use crate::counts::Counts;
+use crate::debug_sources;
 use crate::environment::Environment;
 use crate::error::Error;
+use crate::found::Found;
 use crate::kernel::Loaded;
 use crate::keys;
 use crate::linker::Linker;
@@ -31,7 +34,8 @@ use crate::seen_files::SeenFiles;
 use crate::settings::CacheSettings;
 use crate::single_flight::Flights;
 use crate::target::{RealArch, Target};
-use crate::tiers::{Found, Tiers};
+use crate::tiers::Tiers;
+use crate::trace::Tracer;
 use crate::usage::UsageCounter;
 use crate::workers::Place;
 
@@ -69,6 +73,8 @@ pub struct KernelCache {
     tiers: Tiers,
     /// Records requests, if set.
     recorder: Option<Recorder>,
+    /// Writes what came of requests to a file, if set.
+    tracer: Option<Tracer>,
     memory: RwLock<Memory<CompileRequest>>,
     linked: RwLock<Memory<Key>>,
     flights: Flights<Key, (Arc<Compiled>, Found)>,
@@ -109,6 +115,7 @@ impl KernelCache {
             compiler,
             linker: OnceLock::new(),
             recorder: Recorder::from_environment(&environment),
+            tracer: Tracer::from_environment(&environment),
             environment,
             memory: RwLock::new(Memory::new(settings.memory)),
             linked: RwLock::new(Memory::new(settings.memory)),
@@ -146,6 +153,13 @@ impl KernelCache {
     pub fn recorded_in(self, file: &Path) -> Self {
         let recorder = Some(Recorder::at(file.to_path_buf()));
         Self { recorder, ..self }
+    }
+
+    /// Writes what came of each request to `file`, a trace for ui.perfetto.dev, instead of the file in `WARPCC_RTC_TRACE`.
+    #[must_use]
+    pub fn traced_in(self, file: &Path) -> Self {
+        let tracer = Some(Tracer::at(file.to_path_buf()));
+        Self { tracer, ..self }
     }
 
     /// The compiler of this cache.
@@ -260,6 +274,19 @@ impl KernelCache {
         limits: &CallLimits,
         admit: Admit<'_>,
     ) -> Result<Image, Error> {
+        self.observed(&request.name, |key| {
+            self.get_unobserved(request, limits, admit, key)
+        })
+    }
+
+    /// As [`KernelCache::get_admitted`]; sets `known` to the key as soon as that is known.
+    fn get_unobserved(
+        &self,
+        request: &CompileRequest,
+        limits: &CallLimits,
+        admit: Admit<'_>,
+        known: &mut Option<Key>,
+    ) -> Result<Image, Error> {
         let directory = working_directory(request)?;
         if let Some((compiled, key)) = self.remembered(request, &directory) {
             self.usage.count(Found::Memory);
@@ -281,6 +308,7 @@ impl KernelCache {
         for folder in &mut request.include_folders {
             *folder = directory.join(&*folder);
         }
+        debug_sources::name_texts(&mut request, Some(&self.tiers.source_folder()));
         let seen = SeenFiles::find(&request, &directory).inspect_err(|why| {
             self.tiers
                 .remark(format!("{} is not stored: {why}", request.name))
@@ -297,6 +325,7 @@ impl KernelCache {
         };
         let builds = self.build(0, self.compiler.files());
         let key = keys::of_program(&self.compiler, builds, &request, &seen);
+        *known = Some(key);
         let image = self.once(&key, &request.name, limits, || {
             // Another thread may have stored it meanwhile.
             if let Some((compiled, _)) = self.remembered(&asked, &directory) {

@@ -8,6 +8,7 @@ use warpcc_cache::{Hashing, KeySink};
 
 use crate::c_text::c_text;
 use crate::call_limits::CallLimits;
+use crate::debug_sources;
 use crate::deep_stack::on_a_deep_stack;
 use crate::diagnostics::first_error;
 use crate::environment::Environment;
@@ -204,6 +205,9 @@ impl Compiler {
     ) -> Result<Compiled, Error> {
         request.check()?;
         limits.check(&request.name)?;
+        let mut request = request.clone();
+        debug_sources::name_texts(&mut request, None);
+        let request = &request;
         let options = self.options(request);
         let texts = JobTexts::new_checked(request, &options)?;
         let ran = elsewhere(&texts).unwrap_or_else(|| {

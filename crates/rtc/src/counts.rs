@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::tiers::Found;
+use crate::found::Found;
 
 /// How often images were found, and where.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

@@ -5,6 +5,8 @@ use std::path::PathBuf;
 
 /// The file that lists what a program asks for.
 pub(crate) const RECORD: &str = "WARPCC_RTC_RECORD";
+/// The file that gets a trace of all requests.
+pub(crate) const TRACE: &str = "WARPCC_RTC_TRACE";
 /// The size limit of each folder.
 pub(crate) const MAX_SIZE: &str = "WARPCC_RTC_MAXSIZE";
 /// The folders.
@@ -24,8 +26,8 @@ pub(crate) const NVFATBIN: &str = "WARPCC_NVFATBIN";
 pub(crate) const RUNTIME_DIR: &str = "WARPCC_RUNTIME_DIR";
 
 /// Every variable of ours that only this crate reads.
-pub const VARIABLES: [&str; 8] = [
-    RECORD, MAX_SIZE, CACHE, LOCAL, PACKS, NVRTC, NVJITLINK, NVFATBIN,
+pub const VARIABLES: [&str; 9] = [
+    RECORD, TRACE, MAX_SIZE, CACHE, LOCAL, PACKS, NVRTC, NVJITLINK, NVFATBIN,
 ];
 
 /// A copy of the variables.

@@ -66,13 +66,13 @@ pub(crate) fn save(
         drop(std::fs::remove_file(&private));
         return None;
     }
-    remove_old(folder);
+    remove_old(folder, MOST);
     Some(path)
 }
 
 /// Makes the folder, and closes a new one to other users. `None` if another user owns it or can write to it: such a folder
 /// may be full of links to our files.
-fn prepare(folder: &Path) -> Option<()> {
+pub(crate) fn prepare(folder: &Path) -> Option<()> {
     if let Some(parent) = folder.parent() {
         std::fs::create_dir_all(parent).ok()?;
     }
@@ -82,12 +82,13 @@ fn prepare(folder: &Path) -> Option<()> {
     (found.is_dir() && found.uid() == user && found.mode() & 0o022 == 0).then_some(())
 }
 
-fn short(name: &str) -> String {
+pub(crate) fn short(name: &str) -> String {
     let name = name.rsplit('/').next().unwrap_or(name);
     name.chars().take(60).collect()
 }
 
-fn remove_old(folder: &Path) {
+/// Removes the oldest files of a folder, so that `most` are left.
+pub(crate) fn remove_old(folder: &Path, most: usize) {
     let Ok(listing) = std::fs::read_dir(folder) else {
         return;
     };
@@ -96,7 +97,7 @@ fn remove_old(folder: &Path) {
         .filter_map(|found| Some((found.metadata().ok()?.modified().ok()?, found.path())))
         .collect();
     files.sort();
-    let many = files.len().saturating_sub(MOST);
+    let many = files.len().saturating_sub(most);
     for (_, path) in files.into_iter().take(many) {
         // Another process may have removed it.
         drop(std::fs::remove_file(path));

@@ -10,8 +10,8 @@ use crate::call_limits::CallLimits;
 use crate::compiler::Compiled;
 use crate::driver_error::DriverError;
 use crate::error::Error;
+use crate::found::Found;
 use crate::target::{RealArch, Target};
-use crate::tiers::Found;
 
 impl KernelCache {
     /// The machine code that a driver would run from a fat binary, a cubin or a PTX text on a GPU of compute capability

@@ -40,7 +40,8 @@ impl Kernel {
         }
     }
 
-    /// The same, from this file: errors name it in place of the kernel's name. It decides nothing else.
+    /// The same, from this file: errors name it in place of the kernel's name, and so does debug information (`-G`,
+    /// `-lineinfo`). It decides nothing else.
     #[must_use]
     pub fn in_file(mut self, file: impl Into<Arc<str>>) -> Self {
         self.file = Some(file.into());

@@ -1,12 +1,9 @@
 //! Computes the key of an image.
 
-use std::sync::Arc;
-
 use warpcc_cache::{Hashing, Key, KeySink};
 
 use crate::compiler::Compiler;
 use crate::linker::{LinkRequest, Linker};
-use crate::option_rules::keeps_paths;
 use crate::request::CompileRequest;
 use crate::seen_files::SeenFiles;
 
@@ -39,8 +36,7 @@ pub(crate) fn program_parts(
         hashing.part("library", build);
     }
     hashing.part("target", request.target.to_string().as_bytes());
-    let keeps = |option: &Arc<str>| keeps_paths(option);
-    let place = seen.included.shows_paths || request.options.iter().any(keeps);
+    let place = seen.included.shows_paths || request.keeps_paths();
     for option in compiler.options(request) {
         // The content of the folders counts, and their place only if the image may contain it.
         match option.starts_with(b"--include-path=") && !place {
@@ -58,6 +54,9 @@ pub(crate) fn program_parts(
         hashing.part("text", part.text.as_bytes());
     }
     hashing.part("source", request.source.as_bytes());
+    for name in &request.debug_names {
+        hashing.part("debug name", name.as_bytes());
+    }
     for header in &request.headers {
         hashing.part("header name", header.name.as_bytes());
         hashing.part("header", header.text.as_bytes());

@@ -88,6 +88,11 @@ pub(crate) fn keeps_paths(option: &str) -> bool {
     ["-lineinfo", "--generate-line-info", "-G", "--device-debug"].contains(&word)
 }
 
+/// Whether an option asks for code that a debugger steps through.
+pub(crate) fn debugs(option: &str) -> bool {
+    ["-G", "--device-debug"].contains(&option)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -201,7 +201,7 @@ fn locked(path: &Path) -> io::Result<(File, PathBuf)> {
 
 /// Waits for the lock for at most [`PATIENCE`], because a holder that was stopped must not stop others. Returns whether it
 /// has the lock.
-fn lock_soon(file: &File, began: Instant) -> io::Result<bool> {
+pub(crate) fn lock_soon(file: &File, began: Instant) -> io::Result<bool> {
     loop {
         match file.try_lock() {
             Ok(()) => return Ok(true),

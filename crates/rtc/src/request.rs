@@ -51,8 +51,8 @@ pub struct CompileRequest {
     pub preamble: Vec<Text>,
     /// The source.
     pub source: Arc<str>,
-    /// The file that the source is from, for messages alone: it decides nothing else. Without it they have the program's
-    /// name.
+    /// The file that the source is from, for messages, and for debug information (`-G`, `-lineinfo`): it decides nothing else.
+    /// Without it they have the program's name.
     pub file: Option<Arc<str>>,
     /// Headers given as text, each with the exact name in the `#include`.
     pub headers: Vec<Text>,
@@ -66,6 +66,8 @@ pub struct CompileRequest {
     pub target: Target,
     /// Whether to precompile headers.
     pub precompiled_headers: PrecompiledHeaders,
+    /// The names in debug information of each text before the source, and of the source. Empty: those that the texts have.
+    pub(crate) debug_names: Vec<Arc<str>>,
 }
 
 impl CompileRequest {
@@ -82,6 +84,7 @@ impl CompileRequest {
             options: Vec::new(),
             target,
             precompiled_headers: PrecompiledHeaders::Off,
+            debug_names: Vec::new(),
         }
     }
 
@@ -110,43 +113,58 @@ impl CompileRequest {
             .map(|text| text.text.len() + 80)
             .sum::<usize>();
         let mut whole = String::with_capacity(length + self.source.len() + 80);
-        let last = Text {
-            name: self.name.clone(),
-            text: self.source.clone(),
-        };
-        for part in self.preamble.iter().chain([&last]) {
-            whole.push_str(&format!("#line 1 \"{}\"\n", plain(&part.name)));
-            whole.push_str(&part.text);
-            if !part.text.ends_with('\n') {
+        let texts = self.preamble.iter().map(|part| &part.text);
+        for (name, text) in self.line_names().iter().zip(texts.chain([&self.source])) {
+            whole.push_str(&format!("#line 1 \"{name}\"\n"));
+            whole.push_str(text);
+            if !text.ends_with('\n') {
                 whole.push('\n');
             }
         }
         whole
     }
 
+    /// NVRTC's names for the texts before the source, and for the source.
+    fn line_names(&self) -> Vec<String> {
+        if !self.debug_names.is_empty() {
+            return self.debug_names.iter().map(ToString::to_string).collect();
+        }
+        let before = self.preamble.iter().map(|part| &part.name);
+        before.chain([&self.name]).map(|name| plain(name)).collect()
+    }
+
+    /// NVRTC's names for the source and the texts before it, with the caller's, the source first.
+    fn named_texts(&self) -> Vec<(String, &Arc<str>, &Arc<str>)> {
+        let before = self.preamble.iter().map(|part| (&part.name, &part.text));
+        let shown = self.file.as_ref().unwrap_or(&self.name);
+        let texts = before.chain([(shown, &self.source)]);
+        let named = self.line_names().into_iter().zip(texts);
+        let mut named: Vec<_> = named
+            .map(|(line_name, (name, text))| (line_name, name, text))
+            .collect();
+        named.rotate_right(1);
+        named
+    }
+
     /// The text that NVRTC knows by `name`, and the caller's name for it.
     pub(crate) fn text_by(&self, name: &str) -> Option<(String, String)> {
-        if plain(&self.name) == name {
-            let shown = self.file.as_ref().unwrap_or(&self.name);
-            return Some((shown.to_string(), self.source.to_string()));
-        }
-        let parts = self.preamble.iter().find(|part| plain(&part.name) == name);
-        let header = || self.headers.iter().find(|header| &*header.name == name);
-        let found = parts.or_else(header)?;
-        Some((found.name.to_string(), found.text.to_string()))
+        let named = self.named_texts();
+        let part = named.iter().find(|(line_name, ..)| line_name == name);
+        let part = part.map(|(_, name, text)| (*name, *text));
+        let header = || {
+            let found = self.headers.iter().find(|header| &*header.name == name)?;
+            Some((&found.name, &found.text))
+        };
+        let (name, text) = part.or_else(header)?;
+        Some((name.to_string(), text.to_string()))
     }
 
     /// NVRTC's log with the names of the caller's texts and files where it has the names that NVRTC was given.
     pub(crate) fn log_for_people(&self, log: &str) -> String {
-        let mut given = vec![(self.plain_name(), self.file.as_ref().unwrap_or(&self.name))];
-        given.extend(
-            self.preamble
-                .iter()
-                .map(|part| (plain(&part.name), &part.name)),
-        );
+        let given = self.named_texts();
         let line = |line: &str| {
-            let named = given.iter().find_map(|(plain, name)| {
-                let rest = line.strip_prefix(plain.as_str())?;
+            let named = given.iter().find_map(|(line_name, name, _)| {
+                let rest = line.strip_prefix(line_name.as_str())?;
                 rest.starts_with('(').then(|| format!("{name}{rest}"))
             });
             named.unwrap_or_else(|| line.to_owned())
@@ -201,6 +219,8 @@ impl CompileRequest {
             && all(&self.name_expressions, &other.name_expressions)
             && all(&self.options, &other.options)
             && self.include_folders == other.include_folders
+            // Debug information has it.
+            && (self.file == other.file || !self.keeps_paths())
             && texts(&self.preamble, &other.preamble)
             && texts(&self.headers, &other.headers)
     }
@@ -210,9 +230,14 @@ impl CompileRequest {
         !self.include_folders.is_empty() || self.options.iter().any(|o| pre_include(o).is_some())
     }
 
+    /// Whether an option puts paths into the result.
+    pub(crate) fn keeps_paths(&self) -> bool {
+        self.options.iter().any(|option| keeps_paths(option))
+    }
+
     /// Whether the working directory may matter for the result.
     pub(crate) fn knows_the_directory(&self) -> bool {
-        self.opens_files() || self.options.iter().any(|option| keeps_paths(option))
+        self.opens_files() || self.keeps_paths()
     }
 
     /// Refuses texts and options that NVRTC would misunderstand, or that would express the same thing in two ways.
@@ -283,7 +308,8 @@ impl MemoryKey for CompileRequest {
     }
 }
 
-fn plain(name: &str) -> String {
+/// A name of letters, digits and characters that are safe in a file name or a `#line`.
+pub(crate) fn plain(name: &str) -> String {
     let safe = |c: char| c.is_ascii_alphanumeric() || "._+-/".contains(c);
     let plain: String = name
         .chars()

@@ -7,6 +7,7 @@ use rustix::fs::{Access, access, statfs};
 use warpcc_cache::{DiskStore, OpenError, Options};
 
 use crate::environment::Environment;
+use crate::event::Observer;
 
 /// The driver's default size of its cache, in bytes (Programming Guide, environment variables).
 const DEFAULT_MAX: u64 = 1 << 30;
@@ -54,6 +55,8 @@ pub struct CacheSettings {
     pub force_ptx_jit: bool,
     /// As `CUDA_DISABLE_PTX_JIT`: PTX is never compiled.
     pub disable_ptx_jit: bool,
+    /// Is called after each request. Functions that are already loaded are not requested again, so they are not told.
+    pub observer: Option<Observer>,
     /// Remarks for the user about unusual settings.
     pub remarks: Vec<String>,
 }
@@ -67,6 +70,7 @@ impl Default for CacheSettings {
             memory: IN_MEMORY,
             force_ptx_jit: false,
             disable_ptx_jit: false,
+            observer: None,
             remarks: Vec::new(),
         }
     }

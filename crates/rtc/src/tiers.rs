@@ -11,27 +11,13 @@ use warpcc_cache::{DiskStore, FetchRequest, Key, Level, StoreError, Upstream, Wo
 
 use crate::compiler::Compiled;
 use crate::entry::{PackedImage, closed, opened};
+use crate::found::Found;
 use crate::image_record::{put, stored, vetted, with_source};
 use crate::pack::{Pack, trust};
 use crate::settings::{NO_FOLDER, Tier};
 
 /// The most remarks that are kept until they are read.
 const MOST_REMARKS: usize = 100;
-
-/// The place where an image was found.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Found {
-    /// In this process's memory.
-    Memory,
-    /// In a folder or a pack.
-    Disk,
-    /// In a shared cache.
-    Shared,
-    /// Nowhere: it was made.
-    Made,
-    /// In what the caller gave: machine code that came ready-made.
-    Given,
-}
 
 /// A pack, and whether a remark says that something in it is damaged: one is enough.
 struct OpenPack {
@@ -220,12 +206,22 @@ impl Tiers {
 
     /// The folder for failed texts.
     pub(crate) fn failure_folder(&self) -> PathBuf {
+        self.folder_for_people("failed")
+    }
+
+    /// The folder for texts that debug information names.
+    pub(crate) fn source_folder(&self) -> PathBuf {
+        self.folder_for_people("sources")
+    }
+
+    /// A folder for files that people look at.
+    fn folder_for_people(&self, name: &str) -> PathBuf {
         match self.first_written() {
-            Some(store) => store.root().join("failed"),
+            Some(store) => store.root().join(name),
             // Other users can write to this parent folder. A save checks first that the folder is ours.
             None => {
                 let user = rustix::process::geteuid().as_raw();
-                std::env::temp_dir().join(format!("warpcc-rtc-failed-{user}"))
+                std::env::temp_dir().join(format!("warpcc-rtc-{name}-{user}"))
             }
         }
     }

@@ -6,13 +6,14 @@ use std::time::Duration;
 use warpcc_cache::DiskStore;
 
 use crate::counts::{Counters, Counts};
+use crate::found::Found;
 use crate::settings::CacheSettings;
-use crate::tiers::Found;
 
 const DISK: &str = "kernels.disk";
 const SHARED: &str = "kernels.shared";
 const MADE: &str = "kernels.made";
 const MADE_MICROS: &str = "kernels.made_us";
+const FOUND_MICROS: &str = "kernels.found_us";
 
 /// A hit on disk takes 50 us, so not each is written by itself.
 const HITS_AT_ONCE: u64 = 16;
@@ -28,6 +29,8 @@ pub struct Usage {
     pub made: u64,
     /// How long compiling and linking took, failed attempts included.
     pub making: Duration,
+    /// How long reading images from folders, packs and shared caches took.
+    pub finding: Duration,
 }
 
 impl Usage {
@@ -40,6 +43,7 @@ impl Usage {
             shared: count(SHARED),
             made: count(MADE),
             making: Duration::from_micros(count(MADE_MICROS)),
+            finding: Duration::from_micros(count(FOUND_MICROS)),
         }
     }
 }
@@ -49,8 +53,8 @@ impl Usage {
 pub(crate) struct UsageCounter {
     counters: Counters,
     store: Option<DiskStore>,
-    /// What is not written yet: hits on disk, in shared caches, images made, time.
-    unwritten: [AtomicU64; 4],
+    /// What is not written yet: hits on disk, in shared caches, images made, the time of that, the time of hits.
+    unwritten: [AtomicU64; 5],
 }
 
 impl UsageCounter {
@@ -83,15 +87,24 @@ impl UsageCounter {
 
     /// Adds the time of a compilation, whatever came of it.
     pub(crate) fn spent(&self, time: Duration) {
+        self.add(3, time);
+    }
+
+    /// Adds the time of a hit that was not in memory.
+    pub(crate) fn searched(&self, time: Duration) {
+        self.add(4, time);
+    }
+
+    fn add(&self, index: usize, time: Duration) {
         let micros = u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
-        self.unwritten[3].fetch_add(micros, Ordering::Relaxed);
+        self.unwritten[index].fetch_add(micros, Ordering::Relaxed);
     }
 
     fn write(&self) {
         let Some(store) = &self.store else {
             return;
         };
-        let names = [DISK, SHARED, MADE, MADE_MICROS];
+        let names = [DISK, SHARED, MADE, MADE_MICROS, FOUND_MICROS];
         let new: Vec<(&str, u64)> = names
             .into_iter()
             .zip(&self.unwritten)
@@ -123,6 +136,7 @@ mod tests {
         for _ in 0..2 {
             let counter = UsageCounter::new(&settings);
             counter.spent(Duration::from_millis(30));
+            counter.searched(Duration::from_millis(2));
             for found in [Found::Made, Found::Shared, Found::Memory, Found::Given] {
                 counter.count(found);
             }
@@ -134,6 +148,7 @@ mod tests {
             shared: 2,
             made: 2,
             making: Duration::from_millis(60),
+            finding: Duration::from_millis(4),
         };
         assert_eq!(usage(), expected);
         // Without a folder the process counts for itself.

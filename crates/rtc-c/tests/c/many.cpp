@@ -1,6 +1,9 @@
 /// The C++ header: many kernels at once, packs, files in errors, and what a callback throws.
+#include <algorithm>
 #include <cstdio>
 #include <cstring>
+#include <memory>
+#include <mutex>
 #include <warpcc_rtc.hpp>
 
 namespace rtc = warpcc::rtc;
@@ -24,7 +27,47 @@ static std::vector<rtc::request> requests(std::size_t count, std::size_t wrong) 
   return all;
 }
 
+/// Each request is told, by whatever thread, until the last cache is gone.
+static int observed(const std::string& folder) {
+  struct telling {
+    std::mutex one_at_a_time;
+    std::vector<std::string> all;
+  } told;
+  std::weak_ptr<int> gone;
+  {
+    const auto alive = std::make_shared<int>(0);
+    gone = alive;
+    rtc::settings how = rtc::settings::in_memory();
+    how.folder(folder + "/observed").observe([&told, alive](const warpcc_rtc_event& event) {
+      const std::lock_guard<std::mutex> lock(told.one_at_a_time);
+      const bool failed = event.status != WARPCC_RTC_STATUS_OK;
+      told.all.push_back(std::string(event.name) + (failed ? " failed" : event.found == WARPCC_RTC_FOUND_MADE ? " made" : " found"));
+      const bool fine = std::strlen(event.key) == 64 && event.seconds >= 0 && event.started > 1e9;
+      if (!fine || failed != (event.error != nullptr)) told.all.push_back("wrong");
+      throw 7;
+    });
+    rtc::cache cache(how);
+    how = rtc::settings::in_memory();
+    try {
+      cache.get_many(requests(3, 1));
+      CHECK(!"it compiles");
+    } catch (const rtc::error&) {
+    }
+    cache.get_many(requests(1, 1));
+  }
+  CHECK(gone.expired());
+  std::sort(told.all.begin(), told.all.end());
+  CHECK((told.all == std::vector<std::string>{"m0 found", "m0 made", "m1 failed", "m2 made"}));
+  // What is refused is released.
+  bool released = false;
+  const auto release = [](void* user) { *static_cast<bool*>(user) = true; };
+  CHECK(warpcc_rtc_settings_observe(rtc::settings::in_memory().get(), nullptr, &released, release) == WARPCC_RTC_STATUS_INVALID);
+  CHECK(released);
+  return 0;
+}
+
 static int run(const std::string& folder) {
+  CHECK(observed(folder) == 0);
   rtc::cache cache(rtc::settings::in_memory().folder(folder + "/kept"));
   std::size_t calls = 0, failed = 0;
   const auto count = [&](std::size_t, std::size_t total, std::string_view, warpcc_rtc_status status) {

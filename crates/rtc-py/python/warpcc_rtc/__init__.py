@@ -28,7 +28,7 @@ from ._errors import (
     LinkError,
     LoadError,
 )
-from ._native import Function, Image, __version__, compile_many as _compile_many
+from ._native import Event, Function, Image, Why, __version__, compile_many as _compile_many, why as _why
 from ._native import KernelCache as _KernelCache, function as _function, fused as _fused, reduce as _reduce
 
 __all__ = [
@@ -36,6 +36,7 @@ __all__ = [
     "CompileError",
     "DeadlineError",
     "Error",
+    "Event",
     "Function",
     "Image",
     "KernelCache",
@@ -43,6 +44,7 @@ __all__ = [
     "LibraryError",
     "LinkError",
     "LoadError",
+    "Why",
     "__version__",
     "binary",
     "compile",
@@ -127,6 +129,11 @@ class KernelCache(_KernelCache):
                 if isinstance(each, BaseException):
                     raise each
         return done
+
+    def why(self, source: str, name: str, arch: Optional[str] = None, **how: Any) -> Why:
+        """Whether ``compile`` with these arguments would find the kernel in a folder or a pack, and if not, in what it differs
+        from the most similar one of its name that was compiled lately. Compiles nothing, and asks no shared cache."""
+        return _why(self, _asked({"source": source, "name": name, "arch": arch, **how}))
 
 
 #: The arguments of ``compile`` and what they are where they are not given.

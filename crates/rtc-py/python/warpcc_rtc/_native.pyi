@@ -67,6 +67,42 @@ class Function:
     ) -> None:
         """Starts the kernel and does not wait for it."""
 
+class Event:
+    """A request that a cache has answered."""
+
+    @property
+    def name(self) -> str:
+        """The name of the kernel, the link or the PTX text."""
+    @property
+    def key(self) -> Optional[str]:
+        """The cache's key; None where it is not known."""
+    @property
+    def outcome(self) -> str:
+        """``made``, where it was found (``memory``, ``disk``, ``shared``), or ``failed``."""
+    @property
+    def error(self) -> Optional[str]:
+        """What it failed with."""
+    @property
+    def started(self) -> float:
+        """When it began, as ``time.time()`` tells it."""
+    @property
+    def seconds(self) -> float:
+        """How long it took, waiting for other threads and processes included."""
+
+class Why:
+    """Whether a kernel is stored, and in what it differs from others of its name if not."""
+
+    @property
+    def status(self) -> str:
+        """``stored``, ``not_stored``, ``never_seen``, ``removed`` or ``differs``."""
+    @property
+    def reason(self) -> Optional[str]:
+        """Why it is never stored."""
+    @property
+    def changes(self) -> List[Tuple[str, Optional[str], Optional[str], Optional[int]]]:
+        """How it differs from the most similar one that was compiled lately: part, old value, new value, and the first line
+        that differs."""
+
 class KernelCache:
     def __new__(
         cls,
@@ -100,7 +136,8 @@ class KernelCache:
         """Compiles the kernel ``name`` of ``source``, or finds what it compiles to. No GPU is needed if ``arch`` is given:
         ``sm_90`` for machine code, ``compute_90`` for PTX, ``lto_90`` for LTO-IR. ``names`` are further kernels of the
         text; ``parameters`` is text that stands before it. ``timeout`` is in seconds.
-        ``file`` is the file that the source is from: errors name it, and it decides nothing else."""
+        ``file`` is the file that the source is from: errors and debug information name it, and it decides nothing
+        else."""
     def get_function(
         self,
         parameters: str,
@@ -130,6 +167,9 @@ class KernelCache:
     @property
     def counts(self) -> Dict[str, int]:
         """How often images were found in ``memory``, on ``disk``, in a ``shared`` cache, and ``made``."""
+    on_event: Optional[Callable[[Event], Any]]
+    """Is called with an Event after each request, by the thread that asked, also those of ``compile_many``. Functions that
+    are already loaded are not requested again. What it raises goes to ``sys.unraisablehook``."""
     @property
     def remarks(self) -> List[str]:
         """What went wrong so far without being an error."""

@@ -9,11 +9,11 @@ use warpcc_cache::{InputManifest, Key, ManifestVerdict};
 use crate::call_limits::CallLimits;
 use crate::compiler::Compiled;
 use crate::error::Error;
+use crate::found::Found;
 use crate::job_texts::JobTexts;
 use crate::memory::{Remembered, read, written};
 use crate::request::CompileRequest;
 use crate::single_flight::Maker;
-use crate::tiers::Found;
 use crate::{failure_dump, keys, lock};
 
 use super::{Image, KernelCache, Turn};
@@ -47,7 +47,7 @@ impl KernelCache {
         limits: &CallLimits,
         make: impl Fn() -> Result<(Compiled, bool), Error>,
     ) -> Result<(Arc<Compiled>, Found), Error> {
-        if let Some((compiled, found)) = self.tiers.get(key) {
+        if let Some((compiled, found)) = self.found(key) {
             return Ok((compiled.into(), found));
         }
         let folder = self.tiers.lock_folder();
@@ -66,6 +66,14 @@ impl KernelCache {
         }
         drop(lock);
         Ok((compiled.into(), Found::Made))
+    }
+
+    /// The image in a folder, a pack or a shared cache.
+    pub(super) fn found(&self, key: &Key) -> Option<(Compiled, Found)> {
+        let start = Instant::now();
+        let found = self.tiers.get(key)?;
+        self.usage.searched(start.elapsed());
+        Some(found)
     }
 
     pub(super) fn compile(

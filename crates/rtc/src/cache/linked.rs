@@ -8,11 +8,11 @@ use warpcc_cache::InputManifest;
 use crate::call_limits::CallLimits;
 use crate::compiler::Compiled;
 use crate::error::Error;
+use crate::found::Found;
 use crate::keys;
 use crate::linker::{LinkRequest, Linker};
 use crate::memory::{Remembered, read, written};
 use crate::target::{RealArch, Target};
-use crate::tiers::Found;
 
 use super::{Image, KernelCache};
 
@@ -39,7 +39,7 @@ impl KernelCache {
             };
             Ok((compiled, true))
         };
-        self.once(&key, &request.name, limits, || {
+        let find = || {
             if let Some(image) = read(&self.linked).get(&key) {
                 return Ok((image.compiled.clone(), Found::Memory));
             }
@@ -47,6 +47,10 @@ impl KernelCache {
             let image = Remembered::new(&compiled, key, InputManifest::default(), PathBuf::new());
             written(&self.linked).put(key, image);
             Ok((compiled, found))
+        };
+        self.observed(&request.name, |known| {
+            *known = Some(key);
+            self.once(&key, &request.name, limits, find)
         })
     }
 

@@ -9,8 +9,8 @@ use warpcc_budget::{Board, BoardPlace, BudgetLimits, ClaimRequest, CommandKind};
 use crate::call_limits::{CallLimits, Cancel};
 use crate::environment::RUNTIME_DIR;
 use crate::error::Error;
+use crate::found::Found;
 use crate::request::CompileRequest;
-use crate::tiers::Found;
 use crate::workers::{WorkerCommand, Workers};
 
 use super::{Image, KernelCache, Turn};

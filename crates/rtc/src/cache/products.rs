@@ -9,10 +9,10 @@ use crate::call_limits::CallLimits;
 use crate::compiler::Compiled;
 use crate::error::Error;
 use crate::float_environment;
+use crate::found::Found;
 use crate::memory::{Remembered, read, written};
 use crate::product::{Product, placeholder};
 use crate::seen_files::SeenFiles;
-use crate::tiers::Found;
 
 use super::{Image, KernelCache};
 
@@ -31,6 +31,18 @@ impl KernelCache {
         limits: &CallLimits,
         make: impl Fn() -> Result<Compiled, Error>,
     ) -> Result<Image, Error> {
+        self.observed(&product.name, |known| {
+            self.get_product_unobserved(product, limits, make, known)
+        })
+    }
+
+    fn get_product_unobserved(
+        &self,
+        product: &Product,
+        limits: &CallLimits,
+        make: impl Fn() -> Result<Compiled, Error>,
+        known: &mut Option<Key>,
+    ) -> Result<Image, Error> {
         let Some((key, seen)) = self.key_of_product(product) else {
             let compiled = make()?;
             return Ok(Image {
@@ -39,6 +51,7 @@ impl KernelCache {
                 found: Found::Made,
             });
         };
+        *known = Some(key);
         self.once(&key, &product.name, limits, || {
             if let Some(image) = read(&self.linked).get(&key) {
                 return Ok((image.compiled.clone(), Found::Memory));
@@ -58,17 +71,19 @@ impl KernelCache {
 
     /// What another compiler made of `product`, if it is kept.
     pub fn find_product(&self, product: &Product) -> Option<Image> {
+        let begun = self.begin();
         let (key, _) = self.key_of_product(product)?;
         let remembered = read(&self.linked)
             .get(&key)
             .map(|image| (image.compiled.clone(), Found::Memory));
         let (compiled, found) = remembered.or_else(|| {
-            let (compiled, found) = self.tiers.get(&key)?;
+            let (compiled, found) = self.found(&key)?;
             let compiled = Arc::new(compiled);
             self.remember_product(&key, &compiled);
             Some((compiled, found))
         })?;
         self.usage.count(found);
+        self.report(&begun, &product.name, Some(key), Ok(found));
         Some(Image {
             compiled,
             key: Some(key),
@@ -78,11 +93,13 @@ impl KernelCache {
 
     /// Keeps what another compiler made of `product`.
     pub fn keep_product(&self, product: &Product, bytes: &[u8]) {
+        let begun = self.begin();
         if let Some((key, _)) = self.key_of_product(product) {
             let compiled = Arc::new(Compiled::of_product(bytes, Vec::new(), String::new()));
             self.tiers.put(&key, &compiled, std::time::Duration::ZERO);
             self.remember_product(&key, &compiled);
             self.usage.count(Found::Made);
+            self.report(&begun, &product.name, Some(key), Ok(Found::Made));
         }
     }
 

@@ -6,9 +6,9 @@
 use warpcc_cache::{Explaining, Hashing, Key, KeyParts, KeySink as _};
 
 use crate::error::Error;
-use crate::keys;
 use crate::request::CompileRequest;
 use crate::seen_files::SeenFiles;
+use crate::{debug_sources, keys};
 
 use super::KernelCache;
 
@@ -34,6 +34,19 @@ pub enum Why {
     Differs(Vec<PartChange>),
     /// It was compiled, and has been removed since.
     Removed,
+}
+
+impl Why {
+    /// The answer in a word, as in JSON and in Python: `stored`, `not_stored`, `never_seen`, `removed` or `differs`.
+    pub fn status(&self) -> &'static str {
+        match self {
+            Self::Stored => "stored",
+            Self::NotStored(_) => "not_stored",
+            Self::NeverSeen => "never_seen",
+            Self::Removed => "removed",
+            Self::Differs(_) => "differs",
+        }
+    }
 }
 
 /// A part of the key that differs.
@@ -67,6 +80,7 @@ impl KernelCache {
         for folder in &mut request.include_folders {
             *folder = directory.join(&*folder);
         }
+        debug_sources::name_texts(&mut request, Some(&self.tiers.source_folder()));
         let seen = match SeenFiles::find(&request, &directory) {
             Ok(seen) => seen,
             Err(why) => return Ok(Why::NotStored(why)),

@@ -1,6 +1,8 @@
 //! Tests the cache of one process: what hits, what misses, and what it reports when it fails.
 
+mod debug_sources;
 mod many;
+mod observed;
 mod products;
 mod ready_images;
 mod shared_cache;

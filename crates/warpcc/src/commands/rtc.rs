@@ -145,7 +145,7 @@ struct KernelRow {
 impl KernelRow {
     fn new(name: &str, target: String, result: &Result<Image, Error>) -> Self {
         let (word, image, error) = match result {
-            Ok(image) => (word_of(image.found), Some(image), None),
+            Ok(image) => (Found::word(image.found), Some(image), None),
             Err(error) => ("failed", None, Some(error.to_string())),
         };
         Self {
@@ -159,16 +159,6 @@ impl KernelRow {
             }),
             error,
         }
-    }
-}
-
-fn word_of(found: Found) -> &'static str {
-    match found {
-        Found::Memory => "memory",
-        Found::Disk => "disk",
-        Found::Shared => "shared",
-        Found::Made => "made",
-        Found::Given => "given",
     }
 }
 

@@ -55,13 +55,12 @@ pub fn write(cache: &KernelCache, request: &CompileRequest, form: Form) -> anyho
 }
 
 fn answer(why: &Why) -> WhyAnswer<'_> {
-    let (status, reason, changes) = match why {
-        Why::Stored => ("stored", None, Vec::new()),
-        Why::NotStored(reason) => ("not_stored", Some(reason.as_str()), Vec::new()),
-        Why::NeverSeen => ("never_seen", None, Vec::new()),
-        Why::Removed => ("removed", None, Vec::new()),
-        Why::Differs(all) => ("differs", None, all.iter().map(as_change).collect()),
+    let (reason, changes) = match why {
+        Why::NotStored(reason) => (Some(reason.as_str()), Vec::new()),
+        Why::Differs(all) => (None, all.iter().map(as_change).collect()),
+        Why::Stored | Why::NeverSeen | Why::Removed => (None, Vec::new()),
     };
+    let status = why.status();
     let result = match why {
         Why::Stored => "kept",
         Why::NotStored(_) => "not_kept",

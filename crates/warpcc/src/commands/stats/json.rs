@@ -82,6 +82,7 @@ pub fn write_json(stats: &Stats, out: &mut dyn Write) -> io::Result<()> {
             "shared": stats.kernels.shared,
             "made": stats.kernels.made,
             "made_seconds": stats.kernels.making.as_secs_f64(),
+            "found_seconds": stats.kernels.finding.as_secs_f64(),
         },
         "cache": { "bytes": stats.cache_bytes, "entries": stats.cache_entries },
         "other_versions": { "misses": stats.count(OTHER_VERSION), "folders": other_versions },

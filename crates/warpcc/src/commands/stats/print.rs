@@ -171,13 +171,15 @@ fn write_kernels(stats: &Stats, out: &mut dyn Write) -> io::Result<()> {
         shared,
         made,
         making,
+        finding,
     } = stats.kernels;
     if disk + shared + made == 0 && making.is_zero() {
         return Ok(());
     }
     writeln!(
         out,
-        "\nKernels at run time: {disk} found on disk, {shared} in shared caches, {made} compiled ({})",
+        "\nKernels at run time: {disk} found on disk, {shared} in shared caches ({}), {made} compiled ({})",
+        format_seconds(finding),
         format_seconds(making)
     )
 }
@@ -298,6 +300,7 @@ mod tests {
                 shared: 5,
                 made: 40,
                 making: Duration::from_millis(3210),
+                finding: Duration::from_millis(62),
             },
         }
     }
