@@ -6,7 +6,8 @@
 //! - `LAST`: clang's `MaxVersionForOffloadArch` for 2.x and 3.0; the release notes of CUDA 12.0 for the rest of Kepler; nvcc of
 //!   13.0 lists nothing below 75, and no 101.
 //! - `DRIVERS`: the table *CUDA Toolkit and Corresponding Driver Versions* in NVIDIA's release notes of the toolkit, up to 13.3
-//!   (610.43.02); for 13.4, CUTLASS's release notes of 4.8.0dev (R615).
+//!   (610.43.02); for 13.4, CUTLASS's release notes of 4.8.0dev (R615); for 13.5, NVIDIA's list of the driver's archives
+//!   (redistrib_620.70.06.json of 2026-11-04), whose compatibility package is that of CUDA 13.5.
 //!
 //! What is not in a table is not known, and no advice is given for it.
 
@@ -66,7 +67,7 @@ const DRIVERS: [(u16, (u16, u16)); 20] = [
     (560, (12, 6)),
     (565, (12, 7)),
 ];
-const NEWER_DRIVERS: [(u16, (u16, u16)); 7] = [
+const NEWER_DRIVERS: [(u16, (u16, u16)); 8] = [
     (570, (12, 8)),
     (575, (12, 9)),
     (580, (13, 0)),
@@ -74,10 +75,11 @@ const NEWER_DRIVERS: [(u16, (u16, u16)); 7] = [
     (595, (13, 2)),
     (610, (13, 3)),
     (615, (13, 4)),
+    (620, (13, 5)),
 ];
 
 /// A driver above is of a version that is not in the table.
-const NEWEST_DRIVER: u16 = 619;
+const NEWEST_DRIVER: u16 = 624;
 
 /// The first toolkit that compiles for GPUs of this number.
 pub fn first_toolkit(gpu: u32) -> Option<(u16, u16)> {
@@ -136,7 +138,9 @@ mod tests {
         assert_eq!(DriverVersion::of_release(390), None);
         assert_eq!(DriverVersion::of_release(595), Some(driver(13, 2)));
         assert_eq!(DriverVersion::of_release(616), Some(driver(13, 4)));
-        assert_eq!(DriverVersion::of_release(620), None);
+        assert_eq!(DriverVersion::of_release(620), Some(driver(13, 5)));
+        assert_eq!(DriverVersion::of_release(625), None);
+        assert_eq!(driver(13, 5).first_release(), Some(620));
         assert_eq!(
             [30, 37, 72, 75, 101, 110].map(last_toolkit),
             [
