@@ -144,7 +144,7 @@ fn a_pack_serves_a_machine_that_has_nothing_and_a_damaged_one_is_a_miss() {
     // Only root can give a folder away; other users' tests end here.
     if rustix::process::geteuid().is_root() {
         std::os::unix::fs::chown(at("warm"), Some(12_345), None).expect("given away");
-        let cache = with_pack(&at("warm"), &at("empty"));
+        let cache = with_pack(&at("warm"), &at("fresh"));
         let remarks = cache.remarks();
         assert!(
             remarks.len() == 1 && remarks[0].contains("belongs to user 12345"),
