@@ -3,18 +3,17 @@
 ``_workers.py`` starts it, with the file of the native module as argument. Its standard input is a socket of the process that asks.
 """
 
-import importlib.machinery
-import importlib.util
 import sys
+
+# Not importlib.util, whose own imports take as long as the rest of Python's start.
+from importlib.machinery import ExtensionFileLoader, ModuleSpec
 
 
 def main(file: str) -> None:
     name = "warpcc_rtc._native"
-    spec = importlib.util.spec_from_loader(name, importlib.machinery.ExtensionFileLoader(name, file))
-    if spec is None or spec.loader is None:
-        raise ImportError(f"{file} is no module")
-    native = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(native)
+    loader = ExtensionFileLoader(name, file)
+    native = loader.create_module(ModuleSpec(name, loader, origin=file))
+    loader.exec_module(native)
     native.serve_compilations()
 
 
