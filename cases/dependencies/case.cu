@@ -8,6 +8,9 @@
 //#Args: -MD -MT f.o -MF f.d -x cu -c {work}/case.cu -o f.o -Iinc -gencode arch=compute_80,code=sm_80 -gencode arch=compute_90,code=sm_90
 //#Args: -MMD -ptx case.cu -o g.ptx -I inc
 //#Args: -MD -dc case.cu other.cu -I inc
+//#Args: -MD -MF h.d -odir out/ -c case.cu -o h.o -I inc
+//#Args: -MD -MF i.d -odir out/ -MT i -c case.cu -o i.o -I inc
+//#Args: -MD -MF j.d -MT "" -c case.cu -o j.o -I inc
 #include "a.h"
 #if __CUDA_ARCH__ >= 900
 #include "only-90.h"

@@ -113,10 +113,9 @@ fn unescape(raw: &[u8]) -> Vec<u8> {
 /// The command line's options for the rule.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Rule {
-    /// The text before the colon. It is empty if the command line has neither `-MT` nor `-o`: then the target is the object
-    /// of the source.
-    pub target: String,
-    /// `-odir`, for a target made from the source.
+    /// The text before the colon, by `-MT` or `-o`. Without it the target is the object of the source.
+    pub target: Option<String>,
+    /// `-odir`: nvcc writes it, and a `/`, before any target.
     pub folder: Option<String>,
     /// `-MMD`: system headers are left out.
     pub skip_system: bool,
@@ -161,12 +160,14 @@ pub fn rule(rule: &Rule, texts: &[&[u8]]) -> Result<Vec<u8>, &'static str> {
         parts.join(&b"\\ "[..])
     };
     let source = source.unwrap_or_default();
-    let target = if rule.target.is_empty() {
-        object_of(&source, rule.folder.as_deref())
-    } else {
-        rule.target.clone().into_bytes()
-    };
-    let mut out = [&target, &b" : "[..], &escape(&source)].concat();
+    let folder = rule.folder.iter().flat_map(|folder| [folder, "/"]);
+    let mut out = folder.collect::<String>().into_bytes();
+    match &rule.target {
+        Some(target) => out.extend_from_slice(target.as_bytes()),
+        None => out.extend(object_of(&source)),
+    }
+    out.extend_from_slice(b" : ");
+    out.extend(escape(&source));
     for header in &headers {
         out.extend_from_slice(b" \\\n    ");
         out.extend(escape(header));
@@ -187,12 +188,10 @@ fn is_no_file(path: &[u8]) -> bool {
     path.starts_with(b"<")
 }
 
-fn object_of(source: &[u8], folder: Option<&str>) -> Vec<u8> {
+fn object_of(source: &[u8]) -> Vec<u8> {
     let name = source.rsplit(|byte| *byte == b'/').next().unwrap_or(source);
     let stem = memchr::memrchr(b'.', name).map_or(name, |dot| &name[..dot]);
-    let folder = folder.map(|folder| format!("{}/", folder.trim_end_matches('/')));
-    let folder = folder.unwrap_or_default();
-    [folder.as_bytes(), stem, b".o"].concat()
+    [stem, b".o"].concat()
 }
 
 #[cfg(test)]
@@ -209,7 +208,7 @@ mod tests {
     fn the_rule_as_nvcc_writes_it() {
         let md = rule(
             &Rule {
-                target: "o x.o".into(),
+                target: Some("o x.o".into()),
                 ..Rule::default()
             },
             &[TEXT, TEXT],
@@ -220,7 +219,7 @@ mod tests {
         );
         let mmd = rule(
             &Rule {
-                target: "t".into(),
+                target: Some("t".into()),
                 skip_system: true,
                 phony: true,
                 ..Rule::default()
@@ -234,11 +233,33 @@ mod tests {
     }
 
     #[test]
+    fn the_folder_of_outputs_is_before_any_target() {
+        let folders = ["out", "out/", "/a//", ""];
+        for (target, begin) in [
+            (None, "e.o"),
+            (Some("../x y.o"), "../x y.o"),
+            (Some(""), ""),
+        ] {
+            let target = target.map(str::to_owned);
+            for folder in folders.map(Some).into_iter().chain([None]) {
+                let asked = Rule {
+                    target: target.clone(),
+                    folder: folder.map(str::to_owned),
+                    ..Rule::default()
+                };
+                let before = folder.map(|folder| format!("{folder}/"));
+                let want = format!("{}{begin} : d/e.cu\n", before.unwrap_or_default());
+                assert_eq!(text(rule(&asked, &[b"# 1 \"d/e.cu\"\n"])), want);
+            }
+        }
+    }
+
+    #[test]
     fn names_that_are_no_files_are_left_out() {
         let clang = b"# 1 \"e.cu\"\n# 1 \"<built-in>\" 1\n# 1 \"<built-in>\" 3\n# 1 \"<command line>\" 1\n# 1 \"<built-in>\" 2\n# 1 \"h.h\" 1\n# 1 \"<x>/y.h\" 1\n# 1 \"baz>\" 1\n# 1 \"d/<x>\" 1\n";
         let listed = rule(
             &Rule {
-                target: "t".into(),
+                target: Some("t".into()),
                 ..Rule::default()
             },
             &[clang],

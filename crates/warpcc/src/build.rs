@@ -377,11 +377,7 @@ fn wait_if_interrupted(children: &Children) {
 fn rule(request: &Request) -> Option<Rule> {
     let invocation = &request.invocation;
     invocation.depend.as_ref().map(|depend| Rule {
-        target: depend
-            .target
-            .clone()
-            .or_else(|| invocation.output.clone())
-            .unwrap_or_default(),
+        target: depend.target.clone().or_else(|| invocation.output.clone()),
         folder: invocation.output_directory.clone(),
         skip_system: depend.skip_system,
         phony: depend.phony,
