@@ -4,14 +4,17 @@
 //! warpcc itself uses disk space and processes, which the tools then lack. If a tool fails for this reason, or writes half of a
 //! file and reports success (as fatbinary does), this is no result of the compiler: plain nvcc carries out the whole call.
 
+use std::collections::BTreeSet;
 use std::fs::{self, File};
-use std::io;
+use std::io::{self, IsTerminal};
 use std::path::Path;
 use std::sync::Mutex;
 use std::thread;
 
 use rustix::fs::{FallocateFlags, fallocate, fstat, statvfs};
 use warpcc_watch::Observed;
+
+use crate::file_input::FileInput;
 
 /// The text in the message of a run that was given up because a resource was missing.
 pub const NO_ROOM: &str = "no room for temporary files or processes";
@@ -26,13 +29,22 @@ const TRIED_BYTES: u64 = 1 << 20;
 /// starts, and one more for each of them while it starts the next.
 const PROCESSES: usize = 8;
 
-/// The resource that was missing, as the watch log shows it.
-pub fn hindrance(observed: &Observed) -> Option<String> {
+/// The resource that was missing, as the watch log shows it. `asked` are the facts about the process that count.
+pub fn hindrance(observed: &Observed, asked: &BTreeSet<u8>) -> Option<String> {
     if let Some(program) = &observed.no_room {
         return Some(format!("{}: {NO_ROOM}", program.display()));
     }
-    let program = observed.read_input.as_ref()?;
-    input_matters().then(|| format!("{}: {READS_INPUT}", program.display()))
+    if let Some(program) = &observed.read_input
+        && input_matters()
+    {
+        return Some(format!("{}: {READS_INPUT}", program.display()));
+    }
+    // Tools get a terminal for their messages, and then for their input, but their standard output is a pipe.
+    let is_typed = io::stdin().is_terminal() && io::stderr().is_terminal();
+    let is_ours = input_matters() && !is_typed && FileInput::open().is_none();
+    let looked_at = asked.contains(&Observed::INPUT) && is_ours
+        || asked.contains(&Observed::TERMINALS) && io::stdout().is_terminal();
+    looked_at.then(|| format!("a look at a terminal or pipe: {READS_INPUT}"))
 }
 
 /// Whether the disk of the private folder is all but full.
@@ -76,7 +88,7 @@ pub fn lacks_processes() -> bool {
 }
 
 /// Whether standard input is anything but `/dev/null`. Tools got `/dev/null` in its place.
-fn input_matters() -> bool {
+pub(crate) fn input_matters() -> bool {
     const NULL_DEVICE: u64 = 1 << 8 | 3;
     fstat(io::stdin()).is_ok_and(|input| input.st_rdev != NULL_DEVICE)
 }

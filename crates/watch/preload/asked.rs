@@ -37,9 +37,6 @@ hook! {
     fn open_by_handle_at(mount: c_int, handle: Any, flags: c_int) -> c_int, -1,
         |r, e| state::path(b'U', b"it opened a file without its name");
 
-    fn localtime(moment: Any) -> Any, core::ptr::null_mut(), |r, e| state::path(b't', b"");
-    fn localtime_r(moment: Any, to: Any) -> Any, core::ptr::null_mut(), |r, e| state::path(b't', b"");
-
     fn umask(mask: c_uint) -> c_uint, c_uint::MAX, |r, e| state::path(b'l', &[UMASK]);
     fn getrlimit(resource: c_int, to: Any) -> c_int, -1, |r, e| limit(resource);
     fn getrlimit64(resource: c_int, to: Any) -> c_int, -1, |r, e| limit(resource);

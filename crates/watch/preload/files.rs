@@ -2,6 +2,7 @@
 
 use core::ffi::{CStr, c_int, c_uint};
 
+use crate::circumstances;
 use crate::folders;
 use crate::hold;
 use crate::hook;
@@ -134,6 +135,7 @@ unsafe fn looked(
 ) {
     // SAFETY: passed on.
     unsafe {
+        circumstances::looked(directory, path);
         if error != 0 && flags & NOFOLLOW != 0 {
             return itself(directory, path, error);
         }
@@ -224,6 +226,7 @@ pub(crate) unsafe fn opened(directory: c_int, path: Path, flags: c_int, error: c
         } else if flags & O_DIRECTORY != 0 {
             seen(directory, path, b'D', error, NO_FILE);
         } else if flags & (O_ACCMODE | O_CREAT) == 0 {
+            circumstances::opened(directory, path);
             seen(directory, path, b'R', error, file);
         } else {
             if flags & O_ACCMODE == O_RDWR && flags & (O_TRUNC | O_CREAT) == 0 {
@@ -244,7 +247,7 @@ pub(crate) unsafe fn opened(directory: c_int, path: Path, flags: c_int, error: c
 ///
 /// # Safety
 /// As for [`seen`]; the same applies to `mode`, and `stream` is null or open.
-unsafe fn streamed(path: Path, mode: Path, error: c_int, stream: Any) {
+pub(crate) unsafe fn streamed(path: Path, mode: Path, error: c_int, stream: Any) {
     // SAFETY: passed on.
     unsafe {
         let file = if stream.is_null() {

@@ -34,7 +34,7 @@
 //! | `x` | path | it may be executed, `access` said |
 //! | `a` | errors: 4 bytes, path | it may be read or written, `access` said: the errors of being there, being read, written and executed |
 //! | `y` | errors: 4 bytes, path | looked at or opened, and refused: this user has no permission, or the file system is read-only |
-//! | `l` | number: u8 | this limit of the process was asked for; 255 is its `umask` |
+//! | `l` | number: u8 | this limit of the process was asked for; 255 is its `umask`, and from 200 on are other facts about it |
 //! | `t` | | a moment as a date and a time was asked for |
 //! | `i` | | standard input was read, which we left empty |
 //! | `r` | | a write found no room |
@@ -65,6 +65,7 @@ use core::ffi::{c_char, c_int, c_long, c_void};
 use core::sync::atomic::{AtomicPtr, Ordering};
 
 mod asked;
+mod circumstances;
 mod exec;
 mod files;
 mod folders;

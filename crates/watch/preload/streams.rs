@@ -42,7 +42,7 @@ fn written(error: c_int) {
 }
 
 /// Logs a read at the end of standard input, if that is empty because it is not the user's.
-fn read_nothing(file: c_int) {
+pub(crate) fn read_nothing(file: c_int) {
     if file == 0 && Identity::of_open(file).special == NULL_DEVICE {
         state::path(b'i', b"");
     }

@@ -61,6 +61,7 @@ pub(crate) mod numbers {
     pub(crate) const GETPID: i64 = 39;
     pub(crate) const KILL: i64 = 62;
     pub(crate) const EXIT_GROUP: i64 = 231;
+    pub(crate) const CLOCK_GETTIME: i64 = 228;
     pub(crate) const O_DIRECTORY: i32 = 0o200_000;
     pub(crate) const O_NOFOLLOW: i32 = 0o400_000;
 }
@@ -81,6 +82,7 @@ pub(crate) mod numbers {
     pub(crate) const GETPID: i64 = 172;
     pub(crate) const KILL: i64 = 129;
     pub(crate) const EXIT_GROUP: i64 = 94;
+    pub(crate) const CLOCK_GETTIME: i64 = 113;
     pub(crate) const O_DIRECTORY: i32 = 0o40_000;
     pub(crate) const O_NOFOLLOW: i32 = 0o100_000;
 }
@@ -288,4 +290,13 @@ fn may(path: &CStr, mode: c_int) -> c_int {
             *__errno_location()
         }
     }
+}
+
+/// The present moment in seconds.
+pub(crate) fn now() -> i64 {
+    const REALTIME: c_long = 0;
+    let mut moment = [0_i64; 2];
+    // SAFETY: the kernel writes the two numbers of a `timespec`.
+    unsafe { syscall(numbers::CLOCK_GETTIME, REALTIME, moment.as_mut_ptr()) };
+    moment[0]
 }

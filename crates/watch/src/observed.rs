@@ -73,7 +73,7 @@ pub struct Observed {
     /// may be read or written, by the result of `access` in programs for which `known` did not hold.
     /// Each has the errors of being there, being read, written and executed, at that moment.
     pub permissions: BTreeMap<PathText, [u8; 4]>,
-    /// Limits of the process that such programs asked for, by number; [`Observed::UMASK`] is its `umask`.
+    /// Limits of the process that such programs asked for, by number, and the other facts about it, which have numbers here.
     pub limits: BTreeSet<u8>,
     /// Whether a known program asked for a date and time in parts. gcc and clang do so only when they expand `__DATE__`,
     /// `__TIME__` or `__TIMESTAMP__`.
@@ -89,6 +89,20 @@ pub struct Observed {
 }
 
 impl Observed {
-    /// The number of the `umask` in [`Observed::limits`]; it is not a limit.
+    // The numbers in `Observed::limits` of what is no limit.
+
+    /// The `umask`.
     pub const UMASK: u8 = 255;
+    /// The user and the groups.
+    pub const USER: u8 = 200;
+    /// The machine's name and kernel.
+    pub const MACHINE: u8 = 201;
+    /// The processors on which the process may run.
+    pub const PROCESSORS: u8 = 202;
+    /// The priority.
+    pub const PRIORITY: u8 = 203;
+    /// Whether standard output and standard error are terminals.
+    pub const TERMINALS: u8 = 204;
+    /// What standard input is.
+    pub const INPUT: u8 = 205;
 }

@@ -6,6 +6,7 @@ use std::io::{self, Read};
 use std::path::Path;
 
 use warpcc_cache::regular_file;
+use warpcc_watch::Observed;
 
 /// Variables that change from call to call or from shell to shell. If a program may have looked at every variable, these
 /// count only if the program's text mentions them.
@@ -30,6 +31,49 @@ const VOLATILE: &[&str] = &[
     "PIP_BUILD_TRACKER",
 ];
 
+/// Facts about the process that shells and interpreters ask for whenever they start. A fact counts only if one of these words
+/// is in a program's text. A program that is no script has the name of the function in it.
+const ASKED_AT_START: [(u8, &[&str]); 4] = [
+    (
+        Observed::USER,
+        &["uid", "UID", "gid", "GID", "groups", "GROUPS"],
+    ),
+    (
+        Observed::MACHINE,
+        &["hostname", "HOSTNAME", "uname", "node", "@P}"],
+    ),
+    (Observed::TERMINALS, &["isatty", "ttyname", "-t "]),
+    (
+        Observed::INPUT,
+        &["isatty", "ttyname", "-t ", "stdin", "/fd/"],
+    ),
+];
+/// Of these, what interpreters ask their streams. Their own texts mention it, too, so only scripts are searched for it.
+const OF_SCRIPTS: [u8; 2] = [Observed::TERMINALS, Observed::INPUT];
+
+/// What a program's text mentions.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub(crate) struct Mentioned {
+    /// Volatile variables.
+    pub variables: BTreeSet<String>,
+    /// Facts about the process.
+    pub facts: BTreeSet<u8>,
+}
+
+impl Mentioned {
+    /// Adds what another text mentions.
+    pub(crate) fn extend(&mut self, other: Self) {
+        self.variables.extend(other.variables);
+        self.facts.extend(other.facts);
+    }
+
+    /// Whether a fact that was asked for counts.
+    pub(crate) fn counts(&self, fact: u8) -> bool {
+        let mut at_start = ASKED_AT_START.iter();
+        !at_start.any(|(number, _)| *number == fact) || self.facts.contains(&fact)
+    }
+}
+
 /// The longest text that is searched. ptxas of CUDA 13.2 has 47 MB.
 const LONGEST: u64 = 256 << 20;
 /// How much of a text is in memory at a time.
@@ -42,22 +86,36 @@ pub(super) fn is_volatile(name: &OsStr) -> bool {
     VOLATILE.iter().any(|volatile| name == *volatile)
 }
 
-/// The volatile variables that the text of a program mentions. A text that cannot be searched may mention all of them.
-pub(crate) fn mentioned_by(program: &Path) -> BTreeSet<String> {
-    let all = || VOLATILE.iter().copied().map(str::to_owned).collect();
-    search(program).unwrap_or_else(|_| all())
+/// What the text of a program mentions. A text that cannot be searched may mention everything.
+pub(crate) fn mentioned_by(program: &Path) -> Mentioned {
+    search(program).unwrap_or_else(|_| Mentioned {
+        variables: VOLATILE.iter().copied().map(str::to_owned).collect(),
+        facts: ASKED_AT_START.iter().map(|(number, _)| *number).collect(),
+    })
 }
 
-fn search(program: &Path) -> io::Result<BTreeSet<String>> {
+fn search(program: &Path) -> io::Result<Mentioned> {
     let mut file = regular_file::open(program)?;
     if file.metadata()?.len() > LONGEST {
         return Err(io::ErrorKind::FileTooLarge.into());
     }
-    let mut found = BTreeSet::new();
+    let mut found = Mentioned::default();
     let mut text = Vec::new();
+    let mut is_script = true;
     while (&mut file).take(PIECE).read_to_end(&mut text)? > 0 {
-        found.extend(mentioned(&text).map(str::to_owned));
+        let variables = mentioned(&text).map(str::to_owned);
+        found.variables.extend(variables);
+        let has = |word: &&str| memchr::memmem::find(&text, word.as_bytes()).is_some();
+        is_script &= !text.contains(&0);
+        for (number, words) in ASKED_AT_START {
+            if !found.facts.contains(&number) && words.iter().any(has) {
+                found.facts.insert(number);
+            }
+        }
         text.drain(..text.len().saturating_sub(OVERLAP));
+    }
+    if !is_script {
+        found.facts.retain(|fact| !OF_SCRIPTS.contains(fact));
     }
     Ok(found)
 }
@@ -81,7 +139,7 @@ mod tests {
         let folder = tempfile::tempdir()?;
         let program = folder.path().join("program");
         std::fs::write(&program, text)?;
-        Ok(mentioned_by(&program).into_iter().collect())
+        Ok(mentioned_by(&program).variables.into_iter().collect())
     }
 
     #[test]
@@ -107,8 +165,11 @@ mod tests {
 
     #[test]
     fn a_program_that_cannot_be_read_may_mention_all() {
-        let names = mentioned_by(Path::new("/nonexistent/program"));
-        assert_eq!(names.len(), VOLATILE.len());
+        let all = mentioned_by(Path::new("/nonexistent/program"));
+        assert_eq!(all.variables.len(), VOLATILE.len());
+        assert!(ASKED_AT_START.iter().all(|(fact, _)| all.counts(*fact)));
+        assert!(!Mentioned::default().counts(Observed::USER));
+        assert!(Mentioned::default().counts(Observed::PROCESSORS));
         assert!(is_volatile(OsStr::new("PATH")) && !is_volatile(OsStr::new("HOME")));
     }
 }

@@ -9,7 +9,7 @@ use warpcc_cache::{ExpectedFile, Fact, Signature, guards};
 use warpcc_watch::{Identity, Observed, PathText};
 
 use super::TracedInputs;
-use crate::conditions;
+use crate::conditions::{self, Mentioned};
 use crate::other_writes::{devices_written, is_harmless_device, is_plain, side_effect};
 use crate::precompiled;
 use crate::private_names;
@@ -28,12 +28,12 @@ impl TracedInputs {
                 .filter(|_| !guards::is_off("unseen-programs"))
                 .or_else(|| side_file.clone())
                 .or_else(|| side_effect(&observed, scene)),
-            hindered: room::hindrance(&observed),
             expanded_date: observed.asked_time,
             side_file,
             ..Self::default()
         };
         seen.take_asked(&observed, scene);
+        seen.hindered = room::hindrance(&observed, &seen.asked.limits);
         seen.found.extend(devices_written(&observed, scene));
         let by_strangers = observed.found_by_strangers.contains(OsStr::new("."));
         let is_searched = looks_below_dot(observed.read.keys())
@@ -172,7 +172,7 @@ impl TracedInputs {
     }
 
     fn take_asked(&mut self, observed: &Observed, scene: &Scene<'_>) {
-        self.asked.limits.extend(&observed.limits);
+        let mut mentioned = Mentioned::default();
         for names in observed.variables.values() {
             self.asked.variables.extend(names.iter().cloned());
         }
@@ -182,15 +182,13 @@ impl TracedInputs {
         });
         for (path, _) in strangers {
             self.asked.whole = true;
-            self.asked.mentioned.extend(conditions::mentioned_by(path));
+            mentioned.extend(conditions::mentioned_by(path));
         }
         // A plugin of a compiler, or a library that the user preloads, is no part of the known program.
         for (program, library) in &observed.libraries_have_environ {
             if !scene.known.has_own_plugins(program) {
                 self.asked.whole = true;
-                self.asked
-                    .mentioned
-                    .extend(conditions::mentioned_by(library));
+                mentioned.extend(conditions::mentioned_by(library));
             }
         }
         let by_name = observed.variables.iter();
@@ -204,8 +202,16 @@ impl TracedInputs {
             let path = PathText::from(scene.directory.join(path));
             // A program that was started has a log of its own.
             if !observed.called.contains_key(path.as_os_str()) {
-                self.asked.mentioned.extend(conditions::mentioned_by(&path));
+                mentioned.extend(conditions::mentioned_by(&path));
             }
+        }
+        let facts = observed.limits.iter().copied();
+        self.asked
+            .limits
+            .extend(facts.filter(|fact| mentioned.counts(*fact)));
+        self.asked.mentioned = mentioned.variables;
+        if observed.read_input.is_some() {
+            self.asked.limits.insert(Observed::INPUT);
         }
         // A shell that mentions `PWD` takes the directory from it, if `PWD` leads to the directory.
         self.asked.directory |= self.asked.mentioned.contains("PWD");

@@ -13,17 +13,17 @@ const SOURCE: &str =
     "#ifndef VALUE\n#define VALUE 0\n#endif\n__global__ void k(int *x) { *x = VALUE; }\n";
 /// A line for which plain nvcc makes the same bytes each time.
 const PLAIN: &str = "-cubin case.cu -o out.cubin -arch=sm_90";
-const WRAPPED: &str = "-cubin case.cu -o out.cubin -arch=sm_90 -ccbin {work}/bin";
+pub const WRAPPED: &str = "-cubin case.cu -o out.cubin -arch=sm_90 -ccbin {work}/bin";
 
 /// A space whose host compilers are this script.
-fn wrapped(name: &str, script: &str) -> TestSpace {
+pub fn wrapped(name: &str, script: &str) -> TestSpace {
     crate::wrapped(name, SOURCE, script)
 }
 
 /// Runs a line in a shell's script, whose `"$@"` is nvcc and then warpcc with the line. Both must do the same. Gives
 /// warpcc's counters.
 #[track_caller]
-fn agree_below(space: &TestSpace, script: &str, line: &str) -> Stats {
+pub fn agree_below(space: &TestSpace, script: &str, line: &str) -> Stats {
     let args = space.words(line);
     let run = |compiler: &[String]| {
         let first = ["-c", script, "sh"].map(str::to_owned).into_iter();

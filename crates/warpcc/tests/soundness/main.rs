@@ -7,6 +7,7 @@ mod space;
 
 mod archives;
 mod asked;
+mod circumstances;
 mod dates;
 mod disguised;
 mod early_cutoff;
