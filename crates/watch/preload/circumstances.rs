@@ -16,6 +16,7 @@ const PROCESSORS: u8 = 202;
 const PRIORITY: u8 = 203;
 const TERMINALS: u8 = 204;
 const INPUT: u8 = 205;
+const PASSING: u8 = 206;
 
 /// Names of standard input.
 const INPUT_NAMES: [&[u8]; 3] = [b"/dev/stdin", b"/dev/fd/0", b"/proc/self/fd/0"];
@@ -81,7 +82,7 @@ fn asked(about: u8) {
 
 /// Logs that the program asked how much is free, or how busy the machine is.
 fn passing() {
-    state::path(b'q', b"it asked what is free");
+    asked(PASSING);
 }
 
 /// Logs that the program asked whether one of its streams is a terminal.
@@ -137,6 +138,6 @@ unsafe fn dated(moment: Any) {
     // SAFETY: the function has read it.
     let moment = unsafe { moment.cast::<i64>().read() };
     if moment.abs_diff(sys::now()) <= PRESENT {
-        state::path(b'q', b"it asked for the date");
+        asked(PASSING);
     }
 }

@@ -295,6 +295,8 @@ unsafe fn not_placed(from: Name, to: Name, error: c_int) {
                 refused(to.0, to.1, error);
             }
             EEXIST => seen(to.0, to.1, b'S', 0, NO_FILE),
+            ENOENT if hold::is_itself_there(from.0, from.1) => not_made(to.0, to.1),
+            ENOENT => itself(from.0, from.1, error),
             // Either name may be the cause.
             _ => state::path(b'U', b"a file could not be renamed or linked"),
         }

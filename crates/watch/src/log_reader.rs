@@ -206,11 +206,9 @@ impl<'k> Reader<'k> {
             }
             Event::NamesFolder => observed.names_folder = true,
             Event::AskedDirectory => _ = observed.asked_directory.insert(program()),
-            Event::AskedLimit(number) => {
-                if !image.known {
-                    observed.limits.insert(number);
-                }
-            }
+            Event::AskedLimit(_) if image.known => {}
+            Event::AskedLimit(Observed::PASSING) => _ = observed.asked_passing.insert(program()),
+            Event::AskedLimit(number) => _ = observed.limits.insert(number),
             Event::AskedTime => observed.asked_time |= image.known,
             Event::ReadInput => _ = observed.read_input.get_or_insert_with(program),
             Event::FoundNoRoom => _ = observed.no_room.get_or_insert_with(program),

@@ -75,6 +75,8 @@ pub struct Observed {
     pub permissions: BTreeMap<PathText, [u8; 4]>,
     /// Limits of the process that such programs asked for, by number, and the other facts about it, which have numbers here.
     pub limits: BTreeSet<u8>,
+    /// Executables for which `known` did not hold, and that made a date of the present moment, or asked what is free.
+    pub asked_passing: BTreeSet<PathBuf>,
     /// Whether a known program asked for a date and time in parts. gcc and clang do so only when they expand `__DATE__`,
     /// `__TIME__` or `__TIMESTAMP__`.
     pub asked_time: bool,
@@ -105,4 +107,6 @@ impl Observed {
     pub const TERMINALS: u8 = 204;
     /// What standard input is.
     pub const INPUT: u8 = 205;
+    /// What soon has another answer, for [`Observed::asked_passing`].
+    pub(crate) const PASSING: u8 = 206;
 }

@@ -9,6 +9,7 @@ use warpcc_cache::{ExpectedFile, Fact, Signature, guards};
 use warpcc_watch::{Identity, Observed, PathText};
 
 use super::TracedInputs;
+use crate::compiler_cache::is_compiler_cache;
 use crate::conditions::{self, Mentioned};
 use crate::other_writes::{devices_written, is_harmless_device, is_plain, side_effect};
 use crate::precompiled;
@@ -27,7 +28,8 @@ impl TracedInputs {
                 .clone()
                 .filter(|_| !guards::is_off("unseen-programs"))
                 .or_else(|| side_file.clone())
-                .or_else(|| side_effect(&observed, scene)),
+                .or_else(|| side_effect(&observed, scene))
+                .or_else(|| passing(&observed)),
             expanded_date: observed.asked_time,
             side_file,
             ..Self::default()
@@ -226,6 +228,16 @@ impl TracedInputs {
             }
         }
     }
+}
+
+/// The program whose answers depend on when it runs. A compiler cache dates the lines of its log.
+fn passing(observed: &Observed) -> Option<String> {
+    let mut programs = observed.asked_passing.iter();
+    let program = programs.find(|program| !is_compiler_cache(program))?;
+    Some(format!(
+        "{} asked for the date, or what is free",
+        program.display()
+    ))
 }
 
 /// Whether any of these paths begins with `./`.

@@ -49,6 +49,28 @@ fn what_cannot_be_removed_or_made_again_shows_what_is_there() {
     assert_eq!(seen.untracked, None);
 }
 
+/// mold first gives the old program another name, which is not there at first.
+#[test]
+fn a_file_that_cannot_be_renamed_shows_what_is_missing() {
+    let bench = Bench::new();
+    let tries = |call: &str| format!("try:\n  os.{call}\nexcept FileNotFoundError:\n  pass\n");
+    let calls = [
+        "rename('lost', 'b')",
+        "link('lost too', 'b')",
+        "rename('a', 'gone/b')",
+    ];
+    let text = calls.map(tries).concat();
+    bench
+        .file("a", "")
+        .file("script", &format!("import os\n{text}"));
+    let seen = bench.watch("/usr/bin/python3 -IS script");
+    for name in ["lost", "lost too", "gone"] {
+        assert!(has(&seen.missing, name), "{name}: {seen:?}");
+    }
+    assert!(has(&seen.nothing, "lost"), "{seen:?}");
+    assert_eq!(seen.untracked, None);
+}
+
 #[test]
 fn a_changed_mode_owner_or_time_is_a_write() {
     for command in [
