@@ -65,7 +65,7 @@ impl Callback {
                 return;
             };
             let called = function.call1(py, (make_event(event),));
-            // Whoever asked for the kernel is not to blame.
+            // The caller asked for a kernel, and gets it also if the function that is told of it fails.
             if let Err(error) = called {
                 error.write_unraisable(py, Some(function.bind(py)));
             }

@@ -26,7 +26,7 @@ use whole_file::replace;
 
 const MAGIC: &[u8] = b"warpcc-pack 1\n";
 const HEAD: usize = MAGIC.len() + 8 + 8 + 32;
-/// No index is larger: some 190,000 images. It is read as a whole when a pack is opened, whoever made it.
+/// No index is larger: some 190,000 images. It is read as a whole when a pack is opened, also one of a stranger.
 const LARGEST_INDEX: u64 = 16 << 20;
 
 /// Key, offset, length of the image, length of the details, hash of both.
@@ -253,11 +253,11 @@ mod tests {
     use super::*;
     use whole_file::write_unnamed;
 
-    fn key(number: u8) -> Key {
+    pub(super) fn key(number: u8) -> Key {
         Key([number; 32])
     }
 
-    fn image(number: u8) -> Compiled {
+    pub(super) fn image(number: u8) -> Compiled {
         let bytes = vec![number; usize::from(number) + 1];
         let names = vec![("k<int>".to_owned(), format!("_Z{number}"))];
         Compiled::of_product(&bytes, names, "log".to_owned())

@@ -1,16 +1,7 @@
 //! Damaged and hostile packs: whatever the bytes, an image is the one that was packed, or it is not there.
 
+use super::tests::{image, key};
 use super::*;
-
-fn key(number: u8) -> Key {
-    Key([number; 32])
-}
-
-fn image(number: u8) -> Compiled {
-    let bytes = vec![number; usize::from(number) + 1];
-    let names = vec![("k<int>".to_owned(), format!("_Z{number}"))];
-    Compiled::of_product(&bytes, names, "log".to_owned())
-}
 
 fn images() -> Vec<(Key, Compiled)> {
     (0..3).map(|number| (key(number), image(number))).collect()

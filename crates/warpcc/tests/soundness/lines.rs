@@ -90,6 +90,19 @@ inline void fail(int code) { throw failed(code, "failed"); }
 inline int where(location at = location::current()) { return at.line(); }
 "#;
 
+/// Compiles the source, and then with its words on other lines. No front end runs again.
+#[track_caller]
+fn front_ends_rest(space: &TestSpace, line: &str, source: &str) {
+    space.write("case.cu", source);
+    space.build(line).demand_no_fallback();
+    for text in &moved(source)[..2] {
+        space.write("case.cu", text);
+        let built = space.agree(line);
+        built.demand_no_direct_hit().demand_no_fallback();
+        built.demand_hits_of(&["cudafe++", "cicc", "ptxas"]);
+    }
+}
+
 #[test]
 fn a_header_with_a_source_location_needs_no_lines_of_the_source() {
     let source = format!(
@@ -104,14 +117,7 @@ fn a_header_with_a_source_location_needs_no_lines_of_the_source() {
         let space = TestSpace::with_toolkit("lines-location", small(toolkit));
         let line = format!("{TWO} -DMORE=0");
         space.write("location.h", LOCATION);
-        space.write("case.cu", &source);
-        space.build(&line).demand_no_fallback();
-        for text in &moved(&source)[..2] {
-            space.write("case.cu", text);
-            let built = space.agree(&line);
-            built.demand_no_direct_hit().demand_no_fallback();
-            built.demand_hits_of(&["cudafe++", "cicc", "ptxas"]);
-        }
+        front_ends_rest(&space, &line, &source);
         for source in &calls {
             space.write("case.cu", source);
             space.build(&line);
@@ -146,14 +152,7 @@ fn a_header_with_assertions_needs_no_lines_of_the_source() {
         "checked all{}; all.set(); *p = pick(all[1]) + part + ",
     );
     let source = format!("#include \"asserts.h\"\n{source}");
-    space.write("case.cu", &source);
-    space.build(&line).demand_no_fallback();
-    for text in &moved(&source)[..2] {
-        space.write("case.cu", text);
-        let built = space.agree(&line);
-        built.demand_no_direct_hit().demand_no_fallback();
-        built.demand_hits_of(&["cudafe++", "cicc", "ptxas"]);
-    }
+    front_ends_rest(&space, &line, &source);
     // An assertion of the source has its line in its message.
     let own = source.replace("checked all{};", "checked all{}; assert(*p);");
     space.write("case.cu", &own);
@@ -163,8 +162,11 @@ fn a_header_with_assertions_needs_no_lines_of_the_source() {
 }
 
 /// Headers that ask for the line where something of theirs is used, which the use does not show, and the use.
-const UNNAMED: [(&str, &str); 8] = [
+const UNNAMED: [(&str, &str); 10] = [
     ("struct S { int (line) {__builtin_LINE()}; };", "S{}.line"),
+    ("struct S { int __attribute__((aligned(8))) const (line) {__builtin_LINE()}; };", "S{}.line"),
+    ("struct A { int operator+(int) const; }; template<int (A::*)(int) const> struct X { int v; };
+      struct S { X<&A::operator+> line {__builtin_LINE()}; };", "S{}.line.v"),
     ("struct P { int a; }; struct S { struct P line {__builtin_LINE()}; };", "S{}.line.a"),
     ("template<class> struct X { int v; }; struct S { X<void(int)> line alignas(8) {__builtin_LINE()}; };", "S{}.line.v"),
     ("__device__ inline auto f() { for (struct S { int line = __builtin_LINE(); } s; ;) return s; }", "decltype(f()){}.line"),
