@@ -33,12 +33,15 @@ use std::fs;
 
 use anyhow::{Result, bail};
 
-use crate::{process, repo};
+use crate::{process, repo, suite};
 pub use options::SoakOptions;
 use options::Which;
 
 /// Runs the machine.
 pub fn main(options: &SoakOptions) -> Result<()> {
+    if options.tests {
+        return suite::long_tests();
+    }
     if options.show && options.replay.is_empty() {
         for seed in options.seed..options.seed + options.histories.unwrap_or(1) {
             println!(

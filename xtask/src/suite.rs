@@ -107,13 +107,23 @@ pub fn main(options: &SuiteOptions) -> Result<()> {
     suite.finish()
 }
 
+/// `cargo xtask soak --tests`: the long tests that `cargo xtask test` leaves out (`default-filter` in `.config/nextest.toml`).
+pub fn long_tests() -> Result<()> {
+    let mut suite = Suite::default();
+    suite.step("equipment", || setup::install(true));
+    let select = ["-E", "not default()"].map(str::to_owned);
+    suite.step("nextest", || tests(&select, Headers::Small));
+    suite.finish()
+}
+
 /// All tests that link a program of ours and compile nothing, and a share of the others.
 fn some_tests(headers: Headers) -> Result<()> {
-    let units = tests(&["-E", UNITS].map(str::to_owned), headers);
+    let units = format!("default() & ({UNITS})");
+    let units = tests(&["-E", &units].map(str::to_owned), headers);
     let days = SystemTime::UNIX_EPOCH.elapsed()?.as_secs() / (24 * 60 * 60);
     let share = format!("slice:{}/{SHARES}", days % SHARES + 1);
     println!("one in {SHARES} of the other tests: --partition {share}");
-    let others = format!("not ({UNITS})");
+    let others = format!("default() - ({UNITS})");
     let arguments = ["-E", &others, "--partition", &share];
     units.and(tests(&arguments.map(str::to_owned), headers))
 }
@@ -165,6 +175,10 @@ fn tests(arguments: &[String], headers: Headers) -> Result<()> {
         // Two more than there are processors: some tests wait for a deadline, a signal or a disk.
         .args(["--test-threads", &test_threads().to_string()])
         .args(arguments);
+    if !arguments.is_empty() {
+        // Who names tests gets them, the long ones too.
+        command.arg("--ignore-default-filter");
+    }
     command.env("WARPCC_TEST_NVCC", toolkit::find(toolkit::NEWEST)?);
     command.env("WARPCC_TEST_NVCC_130", toolkit::find(toolkit::OLDEST)?);
     command.env("WARPCC_TEST_NINJA", ninja::program());

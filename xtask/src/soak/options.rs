@@ -46,6 +46,9 @@ pub struct SoakOptions {
     /// Leave out steps of these kinds, and lines and words that contain these texts, because they are known to be wrong
     #[arg(long, value_delimiter = ',')]
     pub avoid: Vec<String>,
+    /// Run the long tests that `cargo xtask test` leaves out, and no histories
+    #[arg(long)]
+    pub tests: bool,
     /// Print the history of each seed instead of running it; with --replay, warpcc's log
     #[arg(long)]
     pub show: bool,
