@@ -25,7 +25,7 @@ use limits::Limits;
 pub use release::Release;
 use searches::Searches;
 use volatile::is_volatile;
-pub(crate) use volatile::{Mentioned, mentioned_by};
+pub(crate) use volatile::{Mentioned, is_of_streams, mentioned_by};
 pub(crate) use walkers::looks_for;
 
 use crate::mtimes;

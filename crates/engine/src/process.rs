@@ -16,7 +16,7 @@ use wait4::Wait4;
 use warpcc_budget::{Cancel, Claim};
 
 use crate::drain::read_output;
-use crate::file_input::FileInput;
+use crate::file_input::{FileInput, open_marked};
 use crate::parent_death::{DeathPipe, Lend};
 use crate::room::READS_INPUT;
 use crate::terminal::{Screen, Terminal};
@@ -213,6 +213,7 @@ impl Children {
     /// The program cannot be started, everything was closed, or the program [hung](Hung).
     pub fn run(&self, task: usize, spec: &ProcessSpec<'_>) -> io::Result<Ended> {
         let input = FileInput::open();
+        let nothing = || open_marked(Path::new("/dev/null")).map(Stdio::from);
         let terminal = spec.terminal.and_then(|terminal| terminal.open().ok());
         let (screen, stdin, stderr) = match terminal {
             Some(Screen {
@@ -221,15 +222,18 @@ impl Children {
                 input: typed,
             }) => (
                 Some(ours),
-                typed.map_or_else(Stdio::null, Stdio::from),
+                match typed {
+                    Some(typed) => Stdio::from(typed),
+                    None => nothing()?,
+                },
                 Stdio::from(errors),
             ),
             None => (
                 None,
-                input
-                    .as_ref()
-                    .and_then(FileInput::share)
-                    .unwrap_or_else(Stdio::null),
+                match input.as_ref().and_then(FileInput::share) {
+                    Some(shared) => shared,
+                    None => nothing()?,
+                },
                 Stdio::piped(),
             ),
         };

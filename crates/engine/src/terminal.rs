@@ -8,6 +8,8 @@
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{self, Write};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{Mode, OFlags};
@@ -17,6 +19,8 @@ use rustix::termios::{
     tcsetwinsize,
 };
 use warpcc_cache::{Hashing, Key, KeySink};
+
+use crate::file_input::open_marked;
 
 /// The variables that decide, besides the width, how gcc (`gcc/diagnostic-color.cc`) and EDG's front end write to a
 /// terminal.
@@ -85,7 +89,7 @@ impl Terminal {
         unlockpt(&ours)?;
         let name = ptsname(&ours, Vec::new())?;
         let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC;
-        let theirs = rustix::fs::open(name, flags, Mode::empty())?;
+        let theirs = rustix::fs::open(&name, flags, Mode::empty())?;
         // The user's own terminal adds carriage returns to line feeds. This one must not add them too.
         let mut attributes = tcgetattr(&theirs)?;
         attributes.output_modes.remove(OutputModes::OPOST);
@@ -98,7 +102,8 @@ impl Terminal {
         let input = if self.input {
             // A program that reads from this terminal finds the end of the input.
             ours.write_all(&[END_OF_FILE])?;
-            Some(theirs.try_clone()?)
+            let name = Path::new(OsStr::from_bytes(name.to_bytes()));
+            Some(open_marked(name)?.into())
         } else {
             None
         };

@@ -6,6 +6,7 @@ use crate::files::{NO_FILE, NOFOLLOW, itself, itself_there, named, opened, seen}
 use crate::hold;
 use crate::hook;
 use crate::identity::Identity;
+use crate::input;
 use crate::state::{self, LONGEST};
 use crate::sys::{self, AT_FDCWD, ENOTSUP, ETXTBSY, O_ACCMODE, O_CREAT, Any, Path};
 
@@ -78,6 +79,9 @@ unsafe fn may(directory: c_int, path: Path, mode: c_int, error: c_int) {
     // SAFETY: passed on.
     unsafe {
         seen(directory, path, b'S', error, NO_FILE);
+        if error == 0 {
+            input::looked(directory, path);
+        }
         let mut full = [0_u8; LONGEST];
         for (asked, kind) in [(X_OK, b'x'), (R_OK | W_OK, b'a')] {
             if error == 0

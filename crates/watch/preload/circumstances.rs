@@ -5,9 +5,9 @@ use core::ffi::{c_int, c_uint};
 
 use crate::files::streamed;
 use crate::hook;
+use crate::input;
 use crate::state;
-use crate::streams;
-use crate::sys::{self, AT_FDCWD, Any, Path, text};
+use crate::sys::{self, Any, Path};
 
 // The numbers are in the same record as those of limits, which are small.
 const USER: u8 = 200;
@@ -17,9 +17,8 @@ const PRIORITY: u8 = 203;
 const TERMINALS: u8 = 204;
 const INPUT: u8 = 205;
 const PASSING: u8 = 206;
+const NAMED_INPUT: u8 = 207;
 
-/// Names of standard input.
-const INPUT_NAMES: [&[u8]; 3] = [b"/dev/stdin", b"/dev/fd/0", b"/proc/self/fd/0"];
 /// The arguments of `sysconf` that ask for the number of processors.
 const PROCESSOR_NUMBERS: [c_int; 2] = [83, 84];
 /// A moment that is not further away than this many seconds is the present one.
@@ -53,12 +52,13 @@ hook! {
     fn sched_getparam(process: c_int, to: Any) -> c_int, -1, |r, e| asked(PRIORITY);
 
     fn isatty(file: c_int) -> c_int, -1, |r, e| stream(file);
-    fn ttyname(file: c_int) -> Any, NONE, |r, e| stream(file);
-    fn ttyname_r(file: c_int, to: Any, size: usize) -> c_int, -1, |r, e| stream(file);
-    fn fstat(file: c_int, to: Any) -> c_int, -1, |r, e| input(file);
-    fn fstat64(file: c_int, to: Any) -> c_int, -1, |r, e| input(file);
-    fn __fxstat(v: c_int, file: c_int, to: Any) -> c_int, -1, |r, e| input(file);
-    fn __fxstat64(v: c_int, file: c_int, to: Any) -> c_int, -1, |r, e| input(file);
+    fn ttyname(file: c_int) -> Any, NONE, |r, e| terminal_name(file, !r.is_null());
+    fn ttyname_r(file: c_int, to: Any, size: usize) -> c_int, -1, |r, e| terminal_name(file, r == 0);
+    fn tcgetattr(file: c_int, to: Any) -> c_int, -1, |r, e| stream(file);
+    fn fstat(file: c_int, to: Any) -> c_int, -1, |r, e| looked_at_open(file);
+    fn fstat64(file: c_int, to: Any) -> c_int, -1, |r, e| looked_at_open(file);
+    fn __fxstat(v: c_int, file: c_int, to: Any) -> c_int, -1, |r, e| looked_at_open(file);
+    fn __fxstat64(v: c_int, file: c_int, to: Any) -> c_int, -1, |r, e| looked_at_open(file);
 
     fn statvfs(path: Path, to: Any) -> c_int, -1, |r, e| passing();
     fn statvfs64(path: Path, to: Any) -> c_int, -1, |r, e| passing();
@@ -88,46 +88,31 @@ fn passing() {
 /// Logs that the program asked whether one of its streams is a terminal.
 fn stream(file: c_int) {
     match file {
-        0 => asked(INPUT),
         1 | 2 => asked(TERMINALS),
-        _ => {}
+        _ => looked_at_open(file),
     }
 }
 
-/// Logs that the program asked what its standard input is.
-fn input(file: c_int) {
-    if file == 0 {
-        asked(INPUT);
+/// Logs that the program asked for the name of a stream's terminal, which is warpcc's if there is one.
+fn terminal_name(file: c_int, is_there: bool) {
+    match file {
+        _ if is_there && input::is_input(file) => input::read(),
+        1 | 2 if is_there => state::path(b'q', b"it asked for the name of its terminal"),
+        _ => stream(file),
     }
 }
 
-/// Logs a look at standard input by its name.
-///
-/// # Safety
-/// `path` is null or NUL-terminated.
-pub(crate) unsafe fn looked(directory: c_int, path: Path) {
-    // SAFETY: as the caller promises.
-    if directory == AT_FDCWD && unsafe { is_input(path) } {
-        asked(INPUT);
+/// Logs that the program asked what an open file is, if that is standard input. Interpreters ask this of descriptor 0 whenever
+/// they start.
+pub(crate) fn looked_at_open(file: c_int) {
+    if input::is_input(file) {
+        asked(if file == 0 { INPUT } else { NAMED_INPUT });
     }
 }
 
-/// Logs that standard input was opened by its name: the program will read it.
-///
-/// # Safety
-/// As for [`looked`].
-pub(crate) unsafe fn opened(directory: c_int, path: Path) {
-    // SAFETY: as the caller promises.
-    if directory == AT_FDCWD && unsafe { is_input(path) } {
-        streams::read_nothing(0);
-    }
-}
-
-/// # Safety
-/// As for [`looked`].
-unsafe fn is_input(path: Path) -> bool {
-    // SAFETY: as the caller promises.
-    unsafe { text(path) }.is_some_and(|name| INPUT_NAMES.contains(&name))
+/// Logs that the program asked about standard input by a name.
+pub(crate) fn looked_at_input() {
+    asked(NAMED_INPUT);
 }
 
 /// Logs that the program made a date of the present moment.

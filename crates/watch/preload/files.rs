@@ -2,11 +2,11 @@
 
 use core::ffi::{CStr, c_int, c_uint};
 
-use crate::circumstances;
 use crate::folders;
 use crate::hold;
 use crate::hook;
 use crate::identity::Identity;
+use crate::input;
 use crate::made;
 use crate::state::{self, LONGEST};
 use crate::sys::{self, AT_FDCWD, EACCES, EBADF, EEXIST, EFAULT, EINTR, EINVAL, EISDIR, ENAMETOOLONG, ENOENT, ENOSYS, ENOTDIR, ENXIO, EPERM, ERANGE, EROFS, ETXTBSY, O_ACCMODE, O_CREAT, O_DIRECTORY, O_NOFOLLOW, O_PATH, O_RDWR, O_TMPFILE, O_TRUNC, Any, Path, text};
@@ -51,6 +51,10 @@ pub(crate) unsafe fn seen(directory: c_int, path: Path, kind: u8, error: c_int, 
     } else {
         Identity::of_open(file)
     };
+    if kind == b'R' && file >= 0 {
+        // SAFETY: as the caller promises.
+        unsafe { input::opened(&identity, path, file) };
+    }
     // Writes to the program's own output are captured elsewhere.
     if !(kind == b'W' && file >= 0 && is_own_stream(&identity)) {
         state::file(kind, &identity, name);
@@ -135,14 +139,17 @@ unsafe fn looked(
 ) {
     // SAFETY: passed on.
     unsafe {
-        circumstances::looked(directory, path);
+        let said = if error == 0 { read(to) } else { Identity::default() };
+        let is_named = text(path).is_some_and(|name| !name.is_empty());
+        if said.is_character_device() || said.is_link() || error == 0 && !is_named {
+            input::looked(directory, path);
+        }
         if error != 0 && flags & NOFOLLOW != 0 {
             return itself(directory, path, error);
         }
         if flags & NOFOLLOW != 0 {
             itself_there(directory, path);
         }
-        let said = if error == 0 { read(to) } else { Identity::default() };
         let mut full = [0_u8; LONGEST];
         if !said.is_file() {
             seen(directory, path, b'S', error, NO_FILE);
@@ -226,7 +233,6 @@ pub(crate) unsafe fn opened(directory: c_int, path: Path, flags: c_int, error: c
         } else if flags & O_DIRECTORY != 0 {
             seen(directory, path, b'D', error, NO_FILE);
         } else if flags & (O_ACCMODE | O_CREAT) == 0 {
-            circumstances::opened(directory, path);
             seen(directory, path, b'R', error, file);
         } else {
             if flags & O_ACCMODE == O_RDWR && flags & (O_TRUNC | O_CREAT) == 0 {

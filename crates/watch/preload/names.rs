@@ -3,6 +3,7 @@
 use core::ffi::{CStr, c_char, c_int};
 
 use crate::files::{below, itself, seen};
+use crate::input;
 use crate::state::{self, LONGEST};
 use crate::sys::{self, AT_FDCWD, Any, EINVAL, Path, text};
 use crate::{Real, hook};
@@ -28,6 +29,9 @@ hook! {
 unsafe fn link_read(directory: c_int, path: Path, to: Any, length: isize, error: c_int) {
     // SAFETY: as the caller promises.
     unsafe {
+        if error == 0 {
+            input::looked(directory, path);
+        }
         let target = match (usize::try_from(length), error) {
             (Ok(length), 0) => core::slice::from_raw_parts(to.cast::<u8>(), length),
             (_, EINVAL) => &[],
@@ -54,6 +58,7 @@ unsafe fn resolved(path: Path, to: Any, error: c_int) {
     unsafe {
         match (text(path), text(to.cast())) {
             (Some(name), Some(target)) if error == 0 && !name.is_empty() => {
+                input::looked(AT_FDCWD, path);
                 state::leads(b'Z', name, target);
             }
             _ => seen(AT_FDCWD, path, b'S', error, -1),

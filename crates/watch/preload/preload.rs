@@ -36,7 +36,7 @@
 //! | `y` | errors: 4 bytes, path | looked at or opened, and refused: this user has no permission, or the file system is read-only |
 //! | `l` | number: u8 | this limit of the process was asked for; 255 is its `umask`, and from 200 on are other facts about it |
 //! | `t` | | a moment as a date and a time was asked for |
-//! | `i` | | standard input was read, which we left empty |
+//! | `i` | | standard input was read to its end, or opened by a name |
 //! | `r` | | a write found no room |
 //! | `q` | text | as `U`, if the program is not a known one |
 //! | `U` | text | something happened that a record cannot say: do not trust the log |
@@ -71,6 +71,7 @@ mod files;
 mod folders;
 mod hold;
 mod identity;
+mod input;
 mod libraries;
 mod lifetime;
 mod log_file;

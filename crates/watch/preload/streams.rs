@@ -4,17 +4,16 @@
 use core::ffi::{c_int};
 
 use crate::identity::Identity;
+use crate::input::read_nothing;
 use crate::state;
 use crate::sys::{self, EDQUOT, EIO, ENOSPC, Any};
 use crate::{Real, hook};
-
-/// The device number of `/dev/null`.
-const NULL_DEVICE: u64 = 1 << 8 | 3;
 
 hook! {
     fn read(file: c_int, to: Any, size: usize) -> isize, -1, |r, e| if r == 0 && size > 0 { read_nothing(file) };
     fn __read_chk(file: c_int, to: Any, size: usize, whole: usize) -> isize, -1,
         |r, e| if r == 0 && size > 0 { read_nothing(file) };
+    fn readv(file: c_int, to: Any, count: c_int) -> isize, -1, |r, e| if r == 0 && count > 0 { read_nothing(file) };
     fn write(file: c_int, from: Any, size: usize) -> isize, -1, |r, e| written(e);
     fn writev(file: c_int, from: Any, count: c_int) -> isize, -1, |r, e| written(e);
     fn pwrite(file: c_int, from: Any, size: usize, at: i64) -> isize, -1, |r, e| written(e);
@@ -41,13 +40,6 @@ fn written(error: c_int) {
     }
 }
 
-/// Logs a read at the end of standard input, if that is empty because it is not the user's.
-pub(crate) fn read_nothing(file: c_int) {
-    if file == 0 && Identity::of_open(file).special == NULL_DEVICE {
-        state::path(b'i', b"");
-    }
-}
-
 /// Logs that standard input was read through the C library's stream, whose reads do not call the hooks.
 pub(crate) fn ending() {
     // SAFETY: the stream belongs to the C library, which made it before any other code ran.
@@ -70,6 +62,11 @@ unsafe extern "C" fn fclose(stream: Any) -> c_int {
             && sys::ferror(stream) != 0
             && sys::__fwriting(stream) != 0
             && Identity::of_open(sys::fileno(stream)).is_file();
+        if !stream.is_null() && sys::feof_unlocked(stream) != 0 {
+            let errno = *sys::__errno_location();
+            read_nothing(sys::fileno(stream));
+            *sys::__errno_location() = errno;
+        }
         let real: unsafe extern "C" fn(Any) -> c_int = core::mem::transmute(real);
         let result = real(stream);
         let errno = *sys::__errno_location();

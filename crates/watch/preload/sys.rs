@@ -58,6 +58,7 @@ pub(crate) mod numbers {
     pub(crate) const FACCESSAT: i64 = 269;
     pub(crate) const FSTAT: i64 = 5;
     pub(crate) const FSTATAT: i64 = 262;
+    pub(crate) const FCNTL: i64 = 72;
     pub(crate) const GETPID: i64 = 39;
     pub(crate) const KILL: i64 = 62;
     pub(crate) const EXIT_GROUP: i64 = 231;
@@ -79,6 +80,7 @@ pub(crate) mod numbers {
     pub(crate) const FACCESSAT: i64 = 48;
     pub(crate) const FSTAT: i64 = 80;
     pub(crate) const FSTATAT: i64 = 79;
+    pub(crate) const FCNTL: i64 = 25;
     pub(crate) const GETPID: i64 = 172;
     pub(crate) const KILL: i64 = 129;
     pub(crate) const EXIT_GROUP: i64 = 94;
@@ -214,6 +216,14 @@ pub(crate) fn open_place(directory: c_int, path: &CStr) -> Result<c_int, c_int> 
 pub(crate) fn close(file: c_int) {
     // SAFETY: a number only.
     unsafe { syscall(numbers::CLOSE, c_long::from(file)) };
+}
+
+/// The status flags of an open file; none where there is no such file.
+pub(crate) fn status_flags(file: c_int) -> c_int {
+    const F_GETFL: c_long = 3;
+    // SAFETY: numbers only.
+    let flags = unsafe { syscall(numbers::FCNTL, c_long::from(file), F_GETFL) };
+    c_int::try_from(flags).map_or(0, |flags| flags.max(0))
 }
 
 /// The kernel's name of an open file, without links; an empty slice where it has none.

@@ -98,7 +98,7 @@ impl<'k> Reader<'k> {
             Event::Forked { cwd } => {
                 // The child still runs the same program.
                 self.retire(owner, false);
-                self.begin(owner, Path::new("a forked process"), cwd);
+                self.begin(owner, Path::new(Observed::FORKED), cwd);
             }
             _ => self.continue_image(owner, event),
         }
@@ -208,7 +208,9 @@ impl<'k> Reader<'k> {
             Event::AskedDirectory => _ = observed.asked_directory.insert(program()),
             Event::AskedLimit(_) if image.known => {}
             Event::AskedLimit(Observed::PASSING) => _ = observed.asked_passing.insert(program()),
-            Event::AskedLimit(number) => _ = observed.limits.insert(number),
+            Event::AskedLimit(number) => {
+                observed.limits.entry(number).or_default().insert(program());
+            }
             Event::AskedTime => observed.asked_time |= image.known,
             Event::ReadInput => _ = observed.read_input.get_or_insert_with(program),
             Event::FoundNoRoom => _ = observed.no_room.get_or_insert_with(program),
@@ -263,7 +265,8 @@ impl<'k> Reader<'k> {
             return;
         }
         if access == Access::Read && !is_known {
-            self.observed.texts.insert(path.clone());
+            let readers = self.observed.texts.entry(path.clone()).or_default();
+            readers.insert(image.program.clone());
         }
         if access == Access::Written {
             let writers = self.observed.writers.entry(path.clone());

@@ -74,7 +74,8 @@ pub struct Observed {
     /// Each has the errors of being there, being read, written and executed, at that moment.
     pub permissions: BTreeMap<PathText, [u8; 4]>,
     /// Limits of the process that such programs asked for, by number, and the other facts about it, which have numbers here.
-    pub limits: BTreeSet<u8>,
+    /// Each with the executables that asked, see [`Observed::FORKED`].
+    pub limits: BTreeMap<u8, BTreeSet<PathBuf>>,
     /// Executables for which `known` did not hold, and that made a date of the present moment, or asked what is free.
     pub asked_passing: BTreeSet<PathBuf>,
     /// Whether a known program asked for a date and time in parts. gcc and clang do so only when they expand `__DATE__`,
@@ -84,13 +85,17 @@ pub struct Observed {
     pub read_input: Option<PathBuf>,
     /// A program that had no room for one of its writes.
     pub no_room: Option<PathBuf>,
-    /// Files that were read by programs for which `known` did not hold: their scripts and modules.
-    pub texts: BTreeSet<PathText>,
+    /// Files that were read by programs for which `known` did not hold: their scripts and modules. Each with the executables
+    /// that read it.
+    pub texts: BTreeMap<PathText, BTreeSet<PathBuf>>,
     /// Why these observations may be incomplete.
     pub untracked: Option<String>,
 }
 
 impl Observed {
+    /// The name of an executable that is not in the log: that of a child which runs its parent's program.
+    pub const FORKED: &str = "a forked process";
+
     // The numbers in `Observed::limits` of what is no limit.
 
     /// The `umask`.
@@ -107,6 +112,8 @@ impl Observed {
     pub const TERMINALS: u8 = 204;
     /// What standard input is.
     pub const INPUT: u8 = 205;
+    /// The same, asked about by a name, or by another descriptor than 0: no program does so only because it starts.
+    pub const NAMED_INPUT: u8 = 207;
     /// What soon has another answer, for [`Observed::asked_passing`].
     pub(crate) const PASSING: u8 = 206;
 }

@@ -43,7 +43,7 @@ impl Limit {
             Observed::PROCESSORS => Some(processors()),
             Observed::PRIORITY => Some(priority()),
             Observed::TERMINALS => Some(Some(terminals())),
-            Observed::INPUT => Some(Some(input())),
+            Observed::INPUT => Some(input()),
             _ => None,
         };
         if let Some(fact) = fact {
@@ -145,13 +145,15 @@ fn terminals() -> u64 {
     u64::from(io::stdout().is_terminal()) | u64::from(io::stderr().is_terminal()) << 1
 }
 
-/// What standard input is: `/dev/null`, a file, closed, or what tools do not get.
-fn input() -> u64 {
+/// What standard input is: `/dev/null`, this file at this position, closed, or what tools do not get.
+fn input() -> Option<u64> {
+    let file = crate::file_input::FileInput::open();
     match crate::room::input_matters() {
-        _ if rustix::fs::fstat(io::stdin()).is_err() => 3,
-        true if crate::file_input::FileInput::open().is_some() => 1,
-        true => 2,
-        false => 0,
+        _ if rustix::fs::fstat(io::stdin()).is_err() => Some(3),
+        true => file.map_or(Some(2), |file| {
+            Some(number_of(file.state().ok()?.as_bytes()))
+        }),
+        false => Some(0),
     }
 }
 

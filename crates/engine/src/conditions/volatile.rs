@@ -51,6 +51,11 @@ const ASKED_AT_START: [(u8, &[&str]); 4] = [
 /// Of these, what interpreters ask their streams. Their own texts mention it, too, so only scripts are searched for it.
 const OF_SCRIPTS: [u8; 2] = [Observed::TERMINALS, Observed::INPUT];
 
+/// Whether a fact is about the streams of a program.
+pub(crate) fn is_of_streams(fact: u8) -> bool {
+    OF_SCRIPTS.contains(&fact)
+}
+
 /// What a program's text mentions.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub(crate) struct Mentioned {

@@ -200,19 +200,26 @@ impl TracedInputs {
             let has_environ = observed.have_environ.contains(program);
             !scene.known.is_nvidias(program, has_environ)
         });
-        for path in &observed.texts {
+        for path in observed.texts.keys() {
             let path = PathText::from(scene.directory.join(path));
             // A program that was started has a log of its own.
             if !observed.called.contains_key(path.as_os_str()) {
                 mentioned.extend(conditions::mentioned_by(&path));
             }
         }
-        let facts = observed.limits.iter().copied();
-        self.asked
-            .limits
-            .extend(facts.filter(|fact| mentioned.counts(*fact)));
+        let scripts = interpreters(observed, scene);
+        let by_itself = |fact: u8, program: &PathBuf| {
+            let is_forked = **program == *Path::new(Observed::FORKED) && !scripts.is_empty();
+            let starts = is_forked || scripts.contains(program) || is_compiler_cache(program);
+            conditions::is_of_streams(fact) && !starts
+        };
+        let facts = observed.limits.iter().filter(|(fact, programs)| {
+            mentioned.counts(**fact) || programs.iter().any(|program| by_itself(**fact, program))
+        });
+        self.asked.limits.extend(facts.map(|(fact, _)| *fact));
         self.asked.mentioned = mentioned.variables;
-        if observed.read_input.is_some() {
+        let is_named = self.asked.limits.remove(&Observed::NAMED_INPUT);
+        if is_named || observed.read_input.is_some() {
             self.asked.limits.insert(Observed::INPUT);
         }
         // A shell that mentions `PWD` takes the directory from it, if `PWD` leads to the directory.
@@ -228,6 +235,21 @@ impl TracedInputs {
             }
         }
     }
+}
+
+/// The executables that read the text of a script that was started. They ask about their streams whenever they start, and a
+/// program of their own does so for a reason.
+fn interpreters(observed: &Observed, scene: &Scene<'_>) -> BTreeSet<PathBuf> {
+    let whole = |path: &Path| scene.directory.join(path);
+    let is_script = |(path, executable): &(&PathText, &PathBuf)| {
+        let real = whole(path).canonicalize();
+        real.is_ok_and(|real| real != **executable)
+    };
+    let scripts = observed.called.iter().filter(is_script);
+    let scripts: BTreeSet<PathBuf> = scripts.map(|(path, _)| whole(path)).collect();
+    let read = observed.texts.iter();
+    let read = read.filter(|(path, _)| scripts.contains(&whole(path)));
+    read.flat_map(|(_, readers)| readers.clone()).collect()
 }
 
 /// The program whose answers depend on when it runs. A compiler cache dates the lines of its log.

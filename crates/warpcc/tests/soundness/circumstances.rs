@@ -128,6 +128,118 @@ fn what_standard_input_is() {
     }
 }
 
+/// Every name that leads to standard input is one, and the host compiler's own text need not have it.
+#[test]
+fn standard_input_by_any_name() {
+    let names = [
+        "/dev/../dev/stdin",
+        "/proc/thread-self/fd/0",
+        "/proc/$$/fd/0",
+        "./mine",
+    ];
+    for name in names {
+        for value in [
+            format!("$([ -p {name} ] && echo 1)"),
+            format!("$(readlink -f {name} | tr -dc :r | wc -c)"),
+            format!("$(cat {name}; echo 1)"),
+        ] {
+            by_hidden_words(&value, "");
+        }
+    }
+    // By another descriptor.
+    by_hidden_words("$(cat <&5; echo 1)", "exec 5<&0 0</dev/null\n");
+    by_hidden_words("$([ -p /dev/fd/5 ] && echo 1)", "exec 5<&0 0</dev/null\n");
+}
+
+/// Builds with and without an input, below a script whose words are in a file of settings.
+fn by_hidden_words(value: &str, before: &str) {
+    let space = wrapped("stdin-name", &asks("/bin/sh", "\n. ./words"));
+    space.write("words", &format!("{before}value=0{value}\n"));
+    space.write("numbers", "3+");
+    space.link("mine", "/proc/self/fd/0");
+    for input in ["</dev/null", "<numbers", "</dev/null"] {
+        agree_below(&space, &format!("\"$@\" {input}"), WRAPPED);
+    }
+    below(&space, &[(0, "printf 2+ | \"$@\"")]);
+}
+
+/// What `/dev/null` is by its own name is no question about standard input.
+#[test]
+fn no_input_of_a_scripts_own() {
+    let space = wrapped(
+        "own-null",
+        &asks("/bin/sh", "$(cat </dev/null /dev/null; echo 1)"),
+    );
+    below(
+        &space,
+        &[
+            (0, "\"$@\" </dev/null"),
+            (1, "printf 2+ | \"$@\""),
+            (1, "script -qec \"$*\" /dev/null </dev/null >out"),
+        ],
+    );
+}
+
+/// A compiled program asks about its streams for a reason; an interpreter asks when it starts.
+#[test]
+fn what_standard_input_is_for_a_compiled_program() {
+    let program = "#include <stdio.h>\n#include <string.h>\n#include <sys/stat.h>\n#include <unistd.h>\n\
+                   int main(int count, char **words) {\n\
+                   struct stat is;\nchar value[99], *all[999], *name = strrchr(words[0], '/');\n\
+                   sprintf(value, \"-DVALUE=%d\", LOOK);\nall[0] = name ? name + 1 : words[0];\n\
+                   all[1] = value;\nmemcpy(all + 2, words + 1, count * sizeof *words);\n\
+                   return execvp(all[0], all); }\n";
+    for (look, calls) in [
+        (
+            "fstat(0, &is) ? 0 : S_ISFIFO(is.st_mode) ? 1 : 2 + (int)is.st_size",
+            [(1, "</dev/null"), (0, "<numbers"), (0, "<other-numbers")],
+        ),
+        (
+            "isatty(1) ? 1 : isatty(2) ? 2 : 3",
+            [(1, "</dev/null"), (1, "<numbers"), (1, "<other-numbers")],
+        ),
+    ] {
+        let space = wrapped("stdin-compiled", "");
+        space.write("numbers", "3+");
+        space.write("other-numbers", "44+");
+        space.write("program.c", program);
+        for compiler in ["gcc", "g++"] {
+            let made = Command::new("gcc")
+                .arg(format!("-DLOOK={look}"))
+                .arg(space.work().join("program.c"))
+                .arg("-o")
+                .arg(space.work().join("bin").join(compiler))
+                .status();
+            assert!(made.is_ok_and(|status| status.success()), "{look}");
+        }
+        below(&space, &[(0, "\"$@\" </dev/null")]);
+        for (hits, input) in calls {
+            below(&space, &[(hits, &format!("\"$@\" {input}"))]);
+        }
+        below(
+            &space,
+            &[(0, "script -qec \"$*\" /dev/null </dev/null >out")],
+        );
+    }
+}
+
+/// What the user types is no input of a tool that warpcc starts.
+#[test]
+fn a_terminal_that_a_script_reads() {
+    let space = wrapped(
+        "stdin-typed",
+        "#!/bin/sh\nread value\nexec ${0##*/} -DVALUE=$value \"$@\"\n",
+    );
+    let typed = "yes 3 | head -n 50 | script -qec \"$*\" /dev/null >out";
+    below(&space, &[(0, typed), (0, typed)]);
+    let space = wrapped("terminal-name", &asks("/bin/sh", "1$(tty | tr -dc 0-9)"));
+    let terminal = "script -qec \"$*\" /dev/null </dev/null >out";
+    below(
+        &space,
+        &[(0, terminal), (0, terminal), (0, "\"$@\" </dev/null")],
+    );
+}
+
 #[test]
 fn whether_messages_go_to_a_terminal() {
     let looks = "0\n[ -t 1 ] && value=1\n[ -t 2 ] && value=$((value + 2))";
