@@ -206,7 +206,9 @@ impl TracedInputs {
         for ((path, fact), text) in self.facts.iter().filter(|((path, _), _)| looked_at(path)) {
             // The names in a folder and what is refused are read when the manifest is made; other texts are known.
             let known_text = match fact {
-                Fact::Link | Fact::Resolved | Fact::SizeAndTime => Some(&text[..]),
+                Fact::Link | Fact::Resolved | Fact::SizeAndTime | Fact::KernelText => {
+                    Some(&text[..])
+                }
                 Fact::Names | Fact::Access if !text.is_empty() => Some(&text[..]),
                 _ => None,
             };

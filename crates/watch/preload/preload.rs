@@ -22,6 +22,7 @@
 //! | `p` | path | a symbolic link was made |
 //! | `K` | path | removed, or renamed to something else |
 //! | `Y` `Z` | length: u16 LE, path, target | a link was read; a path was resolved |
+//! | `k` | length: u16 LE, path, text | a file of procfs or sysfs was opened for reading, and had this text; then there is no `R` |
 //! | `V` | name | an environment variable was asked for |
 //! | `d` | | an argument of the program has clang's `-working-directory` in it |
 //! | `J` | | the program has the list of all variables, `environ` |
@@ -72,6 +73,7 @@ mod folders;
 mod hold;
 mod identity;
 mod input;
+mod kernel_files;
 mod libraries;
 mod lifetime;
 mod log_file;

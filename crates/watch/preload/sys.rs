@@ -59,6 +59,8 @@ pub(crate) mod numbers {
     pub(crate) const FSTAT: i64 = 5;
     pub(crate) const FSTATAT: i64 = 262;
     pub(crate) const FCNTL: i64 = 72;
+    pub(crate) const FSTATFS: i64 = 138;
+    pub(crate) const READ: i64 = 0;
     pub(crate) const GETPID: i64 = 39;
     pub(crate) const KILL: i64 = 62;
     pub(crate) const EXIT_GROUP: i64 = 231;
@@ -81,6 +83,8 @@ pub(crate) mod numbers {
     pub(crate) const FSTAT: i64 = 80;
     pub(crate) const FSTATAT: i64 = 79;
     pub(crate) const FCNTL: i64 = 25;
+    pub(crate) const FSTATFS: i64 = 44;
+    pub(crate) const READ: i64 = 63;
     pub(crate) const GETPID: i64 = 172;
     pub(crate) const KILL: i64 = 129;
     pub(crate) const EXIT_GROUP: i64 = 94;
@@ -226,11 +230,53 @@ pub(crate) fn status_flags(file: c_int) -> c_int {
     c_int::try_from(flags).map_or(0, |flags| flags.max(0))
 }
 
+/// The number of the file system of an open file; 0 if the kernel gives none.
+pub(crate) fn file_system(file: c_int) -> i64 {
+    // `struct statfs` begins with it, and has 120 bytes.
+    let mut answer = [0_i64; 32];
+    // SAFETY: the kernel fills in the structure, for which there is room.
+    let result = unsafe { syscall(numbers::FSTATFS, c_long::from(file), answer.as_mut_ptr()) };
+    if result == 0 { answer[0] } else { 0 }
+}
+
+/// Opens a file to read it, without waiting for anything.
+pub(crate) fn open_to_read(path: &CStr) -> Option<c_int> {
+    const O_NONBLOCK: c_int = 0o4000;
+    let flags = c_long::from(O_NONBLOCK | O_CLOEXEC);
+    // SAFETY: a NUL-terminated path.
+    let file = unsafe { syscall(numbers::OPENAT, c_long::from(AT_FDCWD), path.as_ptr(), flags, 0 as c_long) };
+    c_int::try_from(file).ok().filter(|file| *file >= 0)
+}
+
+/// Reads a file to its end; `None` if that fails, or if the buffer is too short.
+pub(crate) fn read_whole(file: c_int, buffer: &mut [u8]) -> Option<usize> {
+    let mut length = 0;
+    while length < buffer.len() {
+        let rest = &mut buffer[length..];
+        // SAFETY: the kernel writes at most the length given.
+        let read = unsafe { syscall(numbers::READ, c_long::from(file), rest.as_mut_ptr(), rest.len()) };
+        match usize::try_from(read) {
+            Ok(0) => return Some(length),
+            Ok(read) => length += read,
+            Err(_) => return None,
+        }
+    }
+    None
+}
+
 /// The kernel's name of an open file, without links; an empty slice where it has none.
 pub(crate) fn name_of_open(file: c_int, buffer: &mut [u8]) -> &[u8] {
-    const LINK: &[u8] = b"/proc/self/fd/";
-    let mut link = [0_u8; LINK.len() + 12];
-    link[..LINK.len()].copy_from_slice(LINK);
+    let mut link = [0_u8; 32];
+    match CStr::from_bytes_until_nul(link_of_open(file, &mut link)) {
+        Ok(link) => readlink(AT_FDCWD, link, buffer),
+        Err(_) => &[],
+    }
+}
+
+/// The name of the link to an open file, which ends in NUL.
+pub(crate) fn link_of_open(file: c_int, link: &mut [u8; 32]) -> &[u8] {
+    const FOLDER: &[u8] = b"/proc/self/fd/";
+    link[..FOLDER.len()].copy_from_slice(FOLDER);
     let mut digits = [0_u8; 10];
     let mut first = digits.len();
     let mut rest = file.unsigned_abs();
@@ -242,11 +288,8 @@ pub(crate) fn name_of_open(file: c_int, buffer: &mut [u8]) -> &[u8] {
             break;
         }
     }
-    link[LINK.len()..LINK.len() + digits.len() - first].copy_from_slice(&digits[first..]);
-    match CStr::from_bytes_until_nul(&link) {
-        Ok(link) => readlink(AT_FDCWD, link, buffer),
-        Err(_) => &[],
-    }
+    link[FOLDER.len()..FOLDER.len() + digits.len() - first].copy_from_slice(&digits[first..]);
+    link
 }
 
 /// The name behind the working directory, in `whole`; empty if it is too long for it.

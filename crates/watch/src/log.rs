@@ -123,6 +123,8 @@ pub(crate) enum Way {
     Link,
     /// The path with all links resolved.
     Resolved,
+    /// To the text of a file of the kernel's.
+    Text,
 }
 
 /// Takes one record off the front; `None` if there is no complete one.
@@ -170,6 +172,7 @@ fn event(kind: u8, payload: &[u8]) -> Option<Event<'_>> {
         b'p' => Event::Path(PathEvent::Pointed, path(payload)?),
         b'Y' => leads(Way::Link, payload)?,
         b'Z' => leads(Way::Resolved, payload)?,
+        b'k' => leads(Way::Text, payload)?,
         b'V' => Event::Variable(OsStr::from_bytes(payload)),
         b'J' => Event::HasEnviron,
         b'j' => Event::LibraryHasEnviron(path(payload)?),

@@ -355,10 +355,11 @@ impl<'k> Reader<'k> {
         let (texts, what) = match way {
             Way::Link => (&mut self.observed.links, "link"),
             Way::Resolved => (&mut self.observed.resolved, "path"),
+            Way::Text => (&mut self.observed.kernel_texts, "text of"),
         };
         let known = texts.entry(from.clone()).or_insert_with(|| to.to_owned());
         // `/proc/self` differs for each process.
-        if known != to && !from.starts_with("/proc") {
+        if known != to && (way == Way::Text || !from.starts_with("/proc")) {
             self.untracked(|| format!("the {what} {} changed while it was in use", from.display()));
         }
     }

@@ -54,6 +54,8 @@ pub struct Observed {
     pub looked_by_known: BTreeMap<PathText, Identity>,
     /// Links that were read, with their texts.
     pub links: BTreeMap<PathText, PathBuf>,
+    /// Files of procfs and sysfs that were opened for reading, with the text of each at that moment.
+    pub kernel_texts: BTreeMap<PathText, PathBuf>,
     /// Paths that were resolved, with the result.
     pub resolved: BTreeMap<PathText, PathBuf>,
     /// Environment variables that were asked for by name, for each executable.

@@ -12,7 +12,7 @@ use crate::repo;
 
 /// Every guard, and a case that goes wrong without it. Guards that replace each other are joined by `+`: their case is
 /// right without any single one.
-const ROWS: [(&str, &str); 46] = [
+const ROWS: [(&str, &str); 47] = [
     ("missing-names", "header-shadowed"),
     ("second-look", "replaced-with-equal-times"),
     ("kinds", "file-looked-at"),
@@ -23,6 +23,7 @@ const ROWS: [(&str, &str); 46] = [
     ("executables", "program-not-executable-any-more"),
     ("permissions", "script-becomes-executable"),
     ("sizes-and-times", "newer-than-another"),
+    ("kernel-texts", "text-of-the-kernel"),
     ("settled-folders", "header-behind-a-dangling-link"),
     ("trust", "mapped-in-dev-shm"),
     ("identity-at-open", "link-retargeted-during-a-call"),
@@ -192,6 +193,7 @@ mod tests {
             "listings",
             "nothing",
             "sizes-and-times",
+            "kernel-texts",
             "executables",
             "permissions",
         ];

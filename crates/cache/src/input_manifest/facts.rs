@@ -2,13 +2,15 @@
 //! folder contains.
 
 use std::ffi::{CStr, CString};
+use std::fs::File;
+use std::io::Read;
 
 use rustix::fs::{self, AtFlags, Dir, OFlags};
 use rustix::io::Errno;
 
 use super::equals::Equals;
 use super::links::Links;
-use super::signature::{Base, descriptor_path, means_absent};
+use super::signature::{Base, Signature, descriptor_path, means_absent};
 
 /// A fact about a path that does not need the file's content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -34,6 +36,8 @@ pub enum Fact {
     Executable = 9,
     /// How this process may use the path: what access(2) says, and the mode, owner, attributes and mount options behind it.
     Access = 10,
+    /// The path is a file of procfs or sysfs with this text, as [`Fact::kernel_text`] writes it.
+    KernelText = 11,
     /// The file was last changed in the same second as this other one.
     SameTime = 20,
     /// The file was last changed in another second than this other one.
@@ -55,6 +59,7 @@ impl Fact {
             Fact::SizeAndTime,
             Fact::Executable,
             Fact::Access,
+            Fact::KernelText,
             Fact::SameTime,
             Fact::OtherTime,
             Fact::Same,
@@ -86,6 +91,7 @@ impl Fact {
             Fact::SizeAndTime => "sizes-and-times",
             Fact::Executable => "executables",
             Fact::Access => "permissions",
+            Fact::KernelText => "kernel-texts",
             Fact::SameTime | Fact::OtherTime | Fact::Same => "equal-files",
         }
     }
@@ -94,6 +100,11 @@ impl Fact {
     pub fn access_begin(errors: [u8; 4]) -> Vec<u8> {
         let words = errors.map(|error| format!("{error} "));
         words.concat().into_bytes()
+    }
+
+    /// The text of [`Fact::KernelText`] for the content of a file: its BLAKE3 in hex.
+    pub fn kernel_text(content: &[u8]) -> Vec<u8> {
+        blake3::hash(content).to_hex().as_bytes().to_vec()
     }
 
     /// The text of [`Fact::SizeAndTime`].
@@ -147,6 +158,7 @@ impl Fact {
                 .may(path, fs::Access::EXEC_OK, AtFlags::empty())
                 .map(|()| Vec::new()),
             Fact::Access => base.accesses(path),
+            Fact::KernelText => kernel_text(base, path),
             Fact::SameTime | Fact::OtherTime | Fact::Same => {
                 Equals::default().text_now(self, base, path, recorded)
             }
@@ -157,6 +169,28 @@ impl Fact {
             },
         }
     }
+}
+
+/// The present text of a file of the kernel's. Such a file has no signature that shows whether its text is another one.
+fn kernel_text(base: &Base, path: &CStr) -> Result<Vec<u8>, Errno> {
+    const PROCFS: u64 = 0x9fa0;
+    const SYSFS: u64 = 0x6265_6572;
+    /// More than the watch library logs.
+    const MOST: u64 = 4096;
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
+    // Somebody who waits to write into a pipe would take this for the reader.
+    if !base.stat(path)?.is_file() {
+        return Err(Errno::NOENT);
+    }
+    let file = File::from(base.open_at(path, flags)?);
+    let system = fs::fstatfs(&file)?.f_type.cast_unsigned();
+    if ![PROCFS, SYSFS].contains(&system) || !Signature::of_open(&file)?.is_file() {
+        return Err(Errno::NOENT);
+    }
+    let mut content = Vec::new();
+    let read = file.take(MOST).read_to_end(&mut content);
+    read.map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
+    Ok(Fact::kernel_text(&content))
 }
 
 /// The path with all links resolved.

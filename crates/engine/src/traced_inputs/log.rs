@@ -51,7 +51,9 @@ impl TracedInputs {
         seen.take_programs(&observed, &foreign);
         for (path, identity) in &observed.looked {
             // An opened file counts by its content.
-            let opened = observed.read.contains_key(path) || observed.libraries.contains_key(path);
+            let opened = observed.read.contains_key(path)
+                || observed.libraries.contains_key(path)
+                || observed.kernel_texts.contains_key(path);
             if foreign(path) && !opened {
                 seen.size_and_time(path, identity);
             }
@@ -97,6 +99,10 @@ impl TracedInputs {
                     self.fact(path, fact, Some(text.clone()));
                 }
             }
+        }
+        for (path, text) in &observed.kernel_texts {
+            let text = Fact::kernel_text(text.as_os_str().as_bytes());
+            self.facts.insert((path.clone(), Fact::KernelText), text);
         }
         for (path, errors) in &observed.permissions {
             if foreign(path) {

@@ -58,6 +58,48 @@ fn a_compiled_module_of_a_script_is_as_old_as_its_source() {
     assert!(object == space.read("out.o"), "the old value is in out.o");
 }
 
+/// Files of procfs and sysfs that say the same for every process count by their text. Others are not stored.
+#[test]
+fn texts_of_the_kernel() {
+    let script = "#!/bin/sh\nvalue=$(wc -c <notes)\nexec ${0##*/} -DVALUE=$value \"$@\"\n";
+    let space = wrapped("kernel-texts", script);
+    space.link("notes", "/proc/filesystems");
+    warm(&space, BY_WRAPPER);
+    for (target, is_stored) in [
+        ("/proc/sys/kernel/osrelease", true),
+        ("/sys/devices/system/cpu/possible", true),
+        ("/proc/self/limits", false),
+        ("/proc/filesystems", true),
+    ] {
+        space.link("notes", target);
+        let changed = space.agree(BY_WRAPPER);
+        if target != "/proc/filesystems" {
+            changed.demand_no_direct_hit();
+        }
+        let again = space.agree(BY_WRAPPER);
+        assert_eq!(again.stats.count("direct_hits") == 1, is_stored, "{target}");
+    }
+    space.remove("notes");
+    space.write("notes", "an ordinary file");
+    rebuilt(&space, BY_WRAPPER);
+}
+
+/// The text differs at each read, so no result has it as a condition.
+#[test]
+fn texts_of_the_kernel_that_pass() {
+    for file in [
+        "/proc/uptime",
+        "/proc/sys/kernel/random/uuid",
+        "/proc/self/stat",
+    ] {
+        let script = format!("#!/bin/sh\nread value <{file}\nexec ${{0##*/}} \"$@\"\n");
+        let space = wrapped("kernel-texts-pass", &script);
+        for _ in 0..3 {
+            space.agree(BY_WRAPPER).demand_no_direct_hit();
+        }
+    }
+}
+
 #[test]
 fn a_folder_listed_by_its_descriptor_counts_with_its_names() {
     let listed = "value = len(os.listdir(os.open('conf.d', os.O_RDONLY)))";
