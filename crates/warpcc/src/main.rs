@@ -50,12 +50,33 @@ fn main() -> std::process::ExitCode {
     standard_streams::close_again();
     signals::survive_file_size_limit();
     let args: Vec<OsString> = std::env::args_os().collect();
-    let code = start(&args).unwrap_or_else(|error| {
+    let code = with_enough_stack(|| start(&args)).unwrap_or_else(|error| {
         log::fail(&format!("{error:#}"));
         2
     });
     // An exit code has eight bits.
     std::process::ExitCode::from(u8::try_from(code & 0xff).unwrap_or(1))
+}
+
+/// Runs `work`, on a thread if the user's limit leaves this one a small stack (`ulimit -s`). nvcc's own tools need less.
+fn with_enough_stack<T: Send>(work: impl Fn() -> T + Sync) -> T {
+    const ENOUGH: u64 = 1 << 20;
+    const STACK: usize = 8 << 20;
+    let limit = rlimit::Resource::STACK.get_soft();
+    if limit.is_ok_and(|bytes| bytes < ENOUGH) {
+        let done = std::thread::scope(|scope| {
+            let thread = std::thread::Builder::new().stack_size(STACK);
+            let started = thread.spawn_scoped(scope, &work);
+            started.ok().map(std::thread::ScopedJoinHandle::join)
+        });
+        match done {
+            Some(Ok(done)) => return done,
+            Some(Err(panic)) => std::panic::resume_unwind(panic),
+            // No thread can be started.
+            None => {}
+        }
+    }
+    work()
 }
 
 /// Decides what this process does, from its name and its first argument: it runs in place of the compiler that it is named

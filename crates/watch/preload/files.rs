@@ -7,7 +7,7 @@ use crate::hold;
 use crate::hook;
 use crate::identity::Identity;
 use crate::input;
-use crate::kernel_files::{self, LONGEST_TEXT};
+use crate::kernel_files;
 use crate::made;
 use crate::state::{self, LONGEST};
 use crate::sys::{self, AT_FDCWD, EACCES, EBADF, EEXIST, EFAULT, EINTR, EINVAL, EISDIR, ENAMETOOLONG, ENOENT, ENOSYS, ENOTDIR, ENXIO, EPERM, ERANGE, EROFS, ETXTBSY, O_ACCMODE, O_CREAT, O_DIRECTORY, O_NOFOLLOW, O_PATH, O_RDWR, O_TMPFILE, O_TRUNC, Any, Path, text};
@@ -55,10 +55,8 @@ pub(crate) unsafe fn seen(directory: c_int, path: Path, kind: u8, error: c_int, 
     if kind == b'R' && file >= 0 {
         // SAFETY: as the caller promises.
         unsafe { input::opened(&identity, path, file) };
-        let mut text = [0_u8; LONGEST_TEXT];
-        let text = kernel_files::text(file, &identity, &mut text);
-        if let Some(text) = text.filter(|text| name.len() + text.len() + 2 <= LONGEST) {
-            return state::leads(b'k', name, text);
+        if kernel_files::log(file, &identity, name) {
+            return;
         }
     }
     // Writes to the program's own output are captured elsewhere.

@@ -100,6 +100,17 @@ fn standard_input_that_nobody_reads() {
     }
 }
 
+/// A stack on which nvcc's tools crash: warpcc itself must not, and gives nvcc's exit code.
+#[test]
+fn a_small_stack() {
+    let space = TestSpace::new("small-stack");
+    space.write("case.cu", SOURCE);
+    for _ in 0..2 {
+        let stats = agree_below(&space, "ulimit -s 32; \"$@\"", PLAIN);
+        assert_eq!(stats.count("direct_hits"), 0, "{stats:?}");
+    }
+}
+
 #[test]
 fn standard_streams_that_are_closed() {
     let space = TestSpace::new("closed-streams");
