@@ -1,5 +1,6 @@
 //! The cache of compiled kernels: in memory, in folders, in shared caches; each is compiled once for all callers.
 
+mod embedded;
 mod find_or_make;
 mod linked;
 mod many;
@@ -78,7 +79,8 @@ pub struct KernelCache {
     memory: RwLock<Memory<CompileRequest>>,
     linked: RwLock<Memory<Key>>,
     flights: Flights<Key, (Arc<Compiled>, Found)>,
-    builds: [OnceLock<Option<Vec<[u8; 32]>>>; 2],
+    builds: [OnceLock<Option<Vec<[u8; 32]>>>; 3],
+    linker_file: embedded::LinkerFile,
     usage: UsageCounter,
     /// A remark about processes that compile.
     about_workers: Mutex<Option<String>>,
@@ -125,6 +127,7 @@ impl KernelCache {
             tiers,
             flights: Flights::new(),
             builds: Default::default(),
+            linker_file: OnceLock::new(),
             about_workers: Mutex::default(),
             functions: RwLock::default(),
         }
@@ -315,7 +318,7 @@ impl KernelCache {
         });
         let Ok(seen) = seen else {
             // The included files cannot be known, so the image must not be stored.
-            let compiled = self.compile(&request, None, limits, &mut admit()?)?;
+            let (compiled, _) = self.compile(&request, None, limits, &mut admit()?)?;
             self.record(|recorder| recorder.program(&request));
             return Ok(Image {
                 compiled: compiled.into(),
@@ -323,8 +326,8 @@ impl KernelCache {
                 found: Found::Made,
             });
         };
-        let builds = self.build(0, self.compiler.files());
-        let key = keys::of_program(&self.compiler, builds, &request, &seen);
+        let builds = self.builds_of(&request)?;
+        let key = keys::of_program(&self.compiler, &builds, &request, &seen);
         *known = Some(key);
         let image = self.once(&key, &request.name, limits, || {
             // Another thread may have stored it meanwhile.
@@ -333,11 +336,11 @@ impl KernelCache {
             }
             let (compiled, found) = self.find_or_make(&key, &request.name, limits, || {
                 let mut turn = admit()?;
-                let compiled = self.compile(&request, Some(&key), limits, &mut turn)?;
-                Ok((compiled, seen.still_holds(&request)))
+                let (compiled, is_it) = self.compile(&request, Some(&key), limits, &mut turn)?;
+                Ok((compiled, is_it && seen.still_holds(&request)))
             })?;
             if found == Found::Made {
-                self.note_parts(&request, &seen);
+                self.note_parts(&builds, &request, &seen);
             }
             if let Some(manifest) = &seen.manifest
                 && !seen.included.computed

@@ -204,11 +204,13 @@ impl Compiler {
         elsewhere: impl FnOnce(&JobTexts) -> Option<Result<CompileOutput, NvrtcError>>,
     ) -> Result<Compiled, Error> {
         request.check()?;
+        request.can_be_compiled_alone()?;
         limits.check(&request.name)?;
         let mut request = request.clone();
         debug_sources::name_texts(&mut request, None);
+        let options = self.options(&request);
+        request.unpack_bundles()?;
         let request = &request;
-        let options = self.options(request);
         let texts = JobTexts::new_checked(request, &options)?;
         let ran = elsewhere(&texts).unwrap_or_else(|| {
             let (nvrtc, its_limits) = (self.nvrtc.clone(), limits.clone());
@@ -295,6 +297,9 @@ impl Compiler {
             hashing.part("text", text.text.as_bytes());
         }
         let directory = std::path::absolute(".").ok()?;
+        for bundle in &request.bundles {
+            hashing.part("bundle", bundle.digest());
+        }
         for (name, content) in includes::find(request, &directory).ok()?.files {
             hashing.part("file name", name.as_bytes());
             hashing.part("file", &content);

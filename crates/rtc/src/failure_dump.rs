@@ -45,6 +45,9 @@ pub(crate) fn save(
         say("header: ", &header.name);
         say("| ", &header.text);
     }
+    for bundle in &request.bundles {
+        say("embedded bundle: ", &bundle.digest_hex());
+    }
     text.push_str(&request.whole_text());
     let name = format!("{}-{}.cu", short(&request.plain_name()), &key.hex()[..16]);
     let path = folder.join(name);

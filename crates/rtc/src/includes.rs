@@ -9,6 +9,8 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::{Path, PathBuf};
 
+use warpcc_rtc_bundle::ItemKind;
+
 use crate::error::Error;
 use crate::include_names::words_of;
 use crate::option_rules::{keeps_paths, pre_include};
@@ -72,6 +74,13 @@ pub(crate) fn find(request: &CompileRequest, directory: &Path) -> Result<Include
     }
     for header in &request.headers {
         search.text(header.text.as_bytes(), &Origin::Text);
+    }
+    for bundle in &request.bundles {
+        let contents = bundle.contents();
+        let contents = contents.map_err(|error| Unknown(format!("a bundle: {error}")))?;
+        for header in contents.iter().filter(|one| one.kind == ItemKind::Header) {
+            search.text(&header.bytes, &Origin::Text);
+        }
     }
     for option in &request.options {
         match pre_include(option) {

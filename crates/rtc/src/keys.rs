@@ -6,15 +6,16 @@ use crate::compiler::Compiler;
 use crate::linker::{LinkRequest, Linker};
 use crate::request::CompileRequest;
 use crate::seen_files::SeenFiles;
+use crate::version::Version;
 
 /// The version of keys and entries: it changes when their meaning changes.
 const DOMAIN: &str = "warpcc kernel 1";
 const LINK_DOMAIN: &str = "warpcc linked image 1";
 
-/// The key of a program's image. `builds` are the hashes of the compiler's files, if they can be read.
+/// The key of a program's image.
 pub(crate) fn of_program(
     compiler: &Compiler,
-    builds: &[[u8; 32]],
+    builds: &Builds<'_>,
     request: &CompileRequest,
     seen: &SeenFiles,
 ) -> Key {
@@ -23,17 +24,33 @@ pub(crate) fn of_program(
     hashing.finish()
 }
 
+/// The libraries that make an image.
+pub(crate) struct Builds<'b> {
+    /// The hashes of the compiler's files; empty if they cannot be read.
+    pub compiler: &'b [[u8; 32]],
+    /// The hash of nvJitLink's file, if the image is linked with embedded LTO-IR; empty if it cannot be read.
+    pub linker: Option<&'b [[u8; 32]]>,
+    /// nvJitLink's version, if its content is not known.
+    pub version: Option<Version>,
+}
+
 /// Gives `hashing` all parts of a program's key.
 pub(crate) fn program_parts(
     hashing: &mut impl KeySink,
     compiler: &Compiler,
-    builds: &[[u8; 32]],
+    builds: &Builds<'_>,
     request: &CompileRequest,
     seen: &SeenFiles,
 ) {
     hashing.part("version", compiler.version().to_string().as_bytes());
-    for build in builds {
+    for build in builds.compiler {
         hashing.part("library", build);
+    }
+    for build in builds.linker.unwrap_or_default() {
+        hashing.part("linker", build);
+    }
+    if let Some(version) = builds.version {
+        hashing.part("linker's version", version.to_string().as_bytes());
     }
     hashing.part("target", request.target.to_string().as_bytes());
     let place = seen.included.shows_paths || request.keeps_paths();
@@ -60,6 +77,9 @@ pub(crate) fn program_parts(
     for header in &request.headers {
         hashing.part("header name", header.name.as_bytes());
         hashing.part("header", header.text.as_bytes());
+    }
+    for bundle in &request.bundles {
+        hashing.part("bundle", bundle.digest());
     }
     for expression in &request.name_expressions {
         hashing.part("name expression", expression.as_bytes());

@@ -3,12 +3,14 @@
 //! - [`Compiler`] turns a [`CompileRequest`] into a [`Compiled`] image for a [`Target`]: no GPU, no driver, no cache.
 //! - [`Linker`] turns images, LTO-IR and PTX into one cubin, [`FatbinMaker`] images into one fat binary.
 //! - [`KernelCache`] compiles and links what it does not find in memory, in folders or in shared caches.
+//! - [`Bundle`] has headers and LTO-IR that were embedded into the program when it was built.
 //! - [`Device`] and [`KernelCache::get_function`] load them on a GPU; [`KernelCache::get_fatbin`] chooses the image that a
 //!   driver would.
 //!
 //! Nothing of NVIDIA's is linked. Libraries are found when they are first needed; one that is missing is an
 //! [`Error`] that lists what was tried.
 
+mod bundles;
 mod c_text;
 mod cache;
 mod call_limits;
@@ -87,6 +89,7 @@ pub use version::Version;
 pub use warpcc_budget::BoardPlace;
 pub use warpcc_cache::{Key, Upstream};
 pub use warpcc_fatbin::{Arch, DriverVersion};
+pub use warpcc_rtc_bundle::{Bundle, BundleError, BundleMaker, ItemKind};
 pub use workers::{WorkerCommand, serve_compilations};
 
 pub use target::{NotATarget, RealArch, Target, VirtualArch};

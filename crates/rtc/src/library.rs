@@ -65,6 +65,34 @@ pub(crate) fn find<L>(
     load(library).map_err(|problem| failure(wanted, &problem, tried))
 }
 
+/// The file that [`find`] would try first, in the same order, without loading anything. `None` if a library that is loaded
+/// already would be taken, or if only the dynamic linker knows. The caller must not rely on it: the file may not load.
+pub(crate) fn locate(
+    wanted: &LibraryNames,
+    beside: Option<&Path>,
+    environment: &Environment,
+) -> Option<PathBuf> {
+    if let Some(path) = environment.path(wanted.variable) {
+        return match path.is_dir() {
+            true => files_in(&path, wanted).into_iter().next(),
+            false => path.is_file().then_some(path),
+        };
+    }
+    let beside = beside.and_then(|folder| files_in(folder, wanted).into_iter().next());
+    let is_loaded = |name: &String| {
+        // SAFETY: with RTLD_NOLOAD nothing is loaded, so no initialiser runs.
+        unsafe { Library::open(Some(name), RTLD_NOLOAD | RTLD_NOW) }.is_ok()
+    };
+    if beside.is_some() {
+        return beside;
+    }
+    if sonames(wanted).iter().any(is_loaded) {
+        return None;
+    }
+    let mut folders = folders(wanted, environment).into_iter();
+    folders.find_map(|folder| files_in(&folder, wanted).into_iter().next())
+}
+
 fn open(
     wanted: &LibraryNames,
     explicit: Option<&Path>,

@@ -1,7 +1,7 @@
 //! Links images and LTO-IR to one cubin, and compiles PTX to a cubin, with nvJitLink: no GPU, no driver, no cache.
 
 use std::ffi::{CString, c_int};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::c_text::{c_text, with_zero};
@@ -137,6 +137,11 @@ impl Linker {
         Ok(Self {
             library: Arc::new(library),
         })
+    }
+
+    /// The file that [`Linker::find_with`] would load first, if that can be said without loading it.
+    pub(crate) fn locate(beside: Option<&Path>, environment: &Environment) -> Option<PathBuf> {
+        NvJitLink::locate(beside, environment)
     }
 
     /// nvJitLink's version.

@@ -99,6 +99,11 @@ impl NvJitLink {
         })
     }
 
+    /// As [`library::locate`].
+    pub(crate) fn locate(beside: Option<&Path>, environment: &Environment) -> Option<PathBuf> {
+        library::locate(&WANTED, beside, environment)
+    }
+
     pub(crate) fn version(&self) -> Version {
         self.version
     }

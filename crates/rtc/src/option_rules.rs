@@ -1,5 +1,7 @@
 //! The rules for NVRTC's options: which are refused, and which involve files or paths.
 
+use std::sync::Arc;
+
 use crate::c_text::c_text;
 use crate::error::Error;
 
@@ -43,6 +45,30 @@ pub(crate) fn check_option(option: &str) -> Result<(), Error> {
     match OWN.iter().find(|(own, _)| *own == word) {
         Some((_, instead)) => Err(Error::invalid(format!("option {option}"), *instead)),
         None => Ok(()),
+    }
+}
+
+/// The options for nvJitLink that mean what an option of NVRTC means. NVRTC leaves code generation to the linker when it makes
+/// LTO-IR.
+pub(crate) fn link_options(option: &str) -> Vec<Arc<str>> {
+    let (word, value) = option.split_once(['=', ' ']).unwrap_or((option, ""));
+    let word = word.trim_start_matches('-').replace('_', "-");
+    let number = match value.trim() {
+        "" | "true" => "1",
+        "false" => "0",
+        other => other,
+    };
+    let one = |text: String| vec![Arc::from(text)];
+    match word.as_str() {
+        "use-fast-math" => ["-ftz=1", "-prec-div=0", "-prec-sqrt=0", "-fma=1"]
+            .map(Arc::from)
+            .to_vec(),
+        "ftz" | "prec-div" | "prec-sqrt" => one(format!("-{word}={number}")),
+        "fmad" => one(format!("-fma={number}")),
+        "maxrregcount" => one(format!("-maxrregcount={number}")),
+        "generate-line-info" | "lineinfo" => one("-lineinfo".to_owned()),
+        "device-debug" | "G" => one("-g".to_owned()),
+        _ => Vec::new(),
     }
 }
 

@@ -55,6 +55,10 @@ impl Recorder {
     /// # Errors
     /// The program cannot be recorded; the error is a text for the user.
     pub(crate) fn program(&self, request: &CompileRequest) -> Result<(), String> {
+        if !request.bundles.is_empty() {
+            let name = &request.name;
+            return Err(self.not_recorded(&format!("{name} has embedded headers or fragments")));
+        }
         let mut texts = vec![entry_of_text(&request.source)];
         let mut fields = String::new();
         let mut list = |word: &str, all: &[Text]| {

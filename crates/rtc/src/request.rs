@@ -5,6 +5,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use warpcc_rtc_bundle::Bundle;
 use xxhash_rust::xxh3::Xxh3;
 
 use crate::c_text::c_text;
@@ -56,6 +57,9 @@ pub struct CompileRequest {
     pub file: Option<Arc<str>>,
     /// Headers given as text, each with the exact name in the `#include`.
     pub headers: Vec<Text>,
+    /// Headers and LTO-IR that were embedded into the program. A cache links what has LTO-IR with it, to machine code. They are
+    /// decompressed when something is compiled.
+    pub bundles: Vec<Bundle>,
     /// Include folders, in order. Without one, NVRTC opens no file at all.
     pub include_folders: Vec<PathBuf>,
     /// Names in C++ (`scale<float>`) whose names in the image are needed.
@@ -79,6 +83,7 @@ impl CompileRequest {
             source: source.into(),
             file: None,
             headers: Vec::new(),
+            bundles: Vec::new(),
             include_folders: Vec::new(),
             name_expressions: Vec::new(),
             options: Vec::new(),
@@ -184,6 +189,10 @@ impl CompileRequest {
                 visit(text.text.as_bytes());
             }
         }
+        visit(&(self.bundles.len() as u64).to_le_bytes());
+        for bundle in &self.bundles {
+            visit(bundle.digest());
+        }
         for list in [&self.name_expressions, &self.options] {
             visit(&(list.len() as u64).to_le_bytes());
             list.iter().for_each(|text| visit(text.as_bytes()));
@@ -218,6 +227,7 @@ impl CompileRequest {
             && same(&self.source, &other.source)
             && all(&self.name_expressions, &other.name_expressions)
             && all(&self.options, &other.options)
+            && self.bundles == other.bundles
             && self.include_folders == other.include_folders
             // Debug information has it.
             && (self.file == other.file || !self.keeps_paths())
@@ -260,6 +270,7 @@ impl CompileRequest {
                 ));
             }
         }
+        self.check_bundles()?;
         for folder in &self.include_folders {
             c_text("include folder", folder.as_os_str().as_bytes())?;
         }
@@ -366,12 +377,14 @@ mod tests {
             let mut one = request(&"x".repeat(5000));
             one.preamble.push(Text::new("p", "a".repeat(5000)));
             one.headers.push(Text::new("h", "b"));
+            one.bundles.push(bundle("h", "b"));
             one.include_folders.push("/i".into());
             one.name_expressions.push("k".into());
             one.options.push("-DA".into());
             one
         };
-        let changes: [fn(&mut CompileRequest); 12] = [
+        let changes: [fn(&mut CompileRequest); 13] = [
+            |one| one.bundles.push(bundle("h", "c")),
             |one| one.name = "other".into(),
             |one| one.source = format!("{}y", "x".repeat(4999)).into(),
             // The change is between two samples.
@@ -404,6 +417,12 @@ mod tests {
             );
             assert_ne!(one.thorough(), other.thorough(), "{index}");
         }
+    }
+
+    fn bundle(name: &str, text: &str) -> Bundle {
+        let mut maker = warpcc_rtc_bundle::BundleMaker::new();
+        maker.header(name, text.as_bytes()).expect("added");
+        Bundle::open(maker.finish().expect("made")).expect("a bundle")
     }
 
     #[test]

@@ -50,8 +50,14 @@ const DIRECTION: &[(&str, May)] = &[
     ),
     (
         "warpcc-rtc",
-        May::Only(&["warpcc-budget", "warpcc-cache", "warpcc-fatbin"]),
+        May::Only(&[
+            "warpcc-budget",
+            "warpcc-cache",
+            "warpcc-fatbin",
+            "warpcc-rtc-bundle",
+        ]),
     ),
+    ("warpcc-rtc-bundle", May::Only(&[])),
     ("warpcc-kernels", May::Only(&["warpcc-rtc"])),
     (
         "warpcc-rtc-c",

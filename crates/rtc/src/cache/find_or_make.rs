@@ -76,7 +76,7 @@ impl KernelCache {
         Some(found)
     }
 
-    pub(super) fn compile(
+    pub(super) fn compile_text(
         &self,
         request: &CompileRequest,
         key: Option<&Key>,

@@ -6,6 +6,7 @@
 use warpcc_cache::{Explaining, Hashing, Key, KeyParts, KeySink as _};
 
 use crate::error::Error;
+use crate::keys::Builds;
 use crate::request::CompileRequest;
 use crate::seen_files::SeenFiles;
 use crate::{debug_sources, keys};
@@ -85,12 +86,12 @@ impl KernelCache {
             Ok(seen) => seen,
             Err(why) => return Ok(Why::NotStored(why)),
         };
-        let builds = self.build(0, self.compiler.files());
-        let key = keys::of_program(&self.compiler, builds, &request, &seen);
+        let builds = self.builds_of(&request)?;
+        let key = keys::of_program(&self.compiler, &builds, &request, &seen);
         if self.tiers.has(&key) {
             return Ok(Why::Stored);
         }
-        let now = self.parts(&request, &seen);
+        let now = self.parts(&builds, &request, &seen);
         let stored = self
             .noted(&request)
             .into_iter()
@@ -103,12 +104,17 @@ impl KernelCache {
     }
 
     /// Notes the parts of an image that was made.
-    pub(super) fn note_parts(&self, request: &CompileRequest, seen: &SeenFiles) {
+    pub(super) fn note_parts(
+        &self,
+        builds: &Builds<'_>,
+        request: &CompileRequest,
+        seen: &SeenFiles,
+    ) {
         let Some(store) = self.tiers.first_written() else {
             return;
         };
         let mut all = self.noted(request);
-        let parts = self.parts(request, seen);
+        let parts = self.parts(builds, request, seen);
         all.retain(|other| *other != parts);
         all.insert(0, parts);
         all.truncate(MOST);
@@ -125,8 +131,7 @@ impl KernelCache {
         read.and_then(Result::ok).unwrap_or_default()
     }
 
-    fn parts(&self, request: &CompileRequest, seen: &SeenFiles) -> Parts {
-        let builds = self.build(0, self.compiler.files());
+    fn parts(&self, builds: &Builds<'_>, request: &CompileRequest, seen: &SeenFiles) -> Parts {
         let mut explaining = Explaining::new();
         keys::program_parts(&mut explaining, &self.compiler, builds, request, seen);
         let mut parts = Parts::new();
