@@ -305,6 +305,11 @@ typedef int32_t warpcc_rtc_value_kind;
 #endif // __cplusplus
 
 /**
+ * Headers and LTO-IR as one block of bytes, as `warpcc rtc embed` and CMake's `warpcc_rtc_embed` make it.
+ */
+typedef struct warpcc_rtc_bundle warpcc_rtc_bundle;
+
+/**
  * The driver's function: `CUfunction` is a pointer to it.
  */
 typedef struct CUfunc_st CUfunc_st;
@@ -765,6 +770,40 @@ warpcc_rtc_found warpcc_rtc_image_found(const warpcc_rtc_image *image);
  * Frees the image.
  */
 void warpcc_rtc_image_free(warpcc_rtc_image *image);
+
+/**
+ * Opens a bundle. Its list is read and verified, and the bytes are copied. Nothing is decompressed until something is compiled.
+ */
+warpcc_rtc_status warpcc_rtc_bundle_open(const void *bytes,
+                                         size_t length,
+                                         warpcc_rtc_bundle **bundle);
+
+/**
+ * Stores how many headers and how many pieces of LTO-IR a bundle has. Each pointer may be null.
+ */
+warpcc_rtc_status warpcc_rtc_bundle_count(const warpcc_rtc_bundle *bundle,
+                                          size_t *headers,
+                                          size_t *fragments);
+
+/**
+ * Copies a bundle's digest, 64 hexadecimal digits, into `buffer`. It is the same for the same names and contents.
+ */
+warpcc_rtc_status warpcc_rtc_bundle_digest(const warpcc_rtc_bundle *bundle,
+                                           char *buffer,
+                                           size_t size,
+                                           size_t *length);
+
+/**
+ * Frees the bundle. Requests that it was added to keep what they need.
+ */
+void warpcc_rtc_bundle_free(warpcc_rtc_bundle *bundle);
+
+/**
+ * Adds a bundle: its headers can be included under their names, and a cache links machine code with its LTO-IR. The key has
+ * the bundle's digest.
+ */
+warpcc_rtc_status warpcc_rtc_request_add_bundle(const warpcc_rtc_request *request,
+                                                const warpcc_rtc_bundle *bundle);
 
 /**
  * Makes an empty list.

@@ -135,6 +135,22 @@ class image {
   detail::owner<warpcc_rtc_image, warpcc_rtc_image_free> handle_;
 };
 
+/// Headers and LTO-IR that were embedded into the program, by CMake's warpcc_rtc_embed.
+class bundle {
+ public:
+  bundle(const void* bytes, std::size_t length)
+      : handle_(detail::make<decltype(handle_)>(warpcc_rtc_bundle_open, bytes, length)) {}
+  std::string digest() const {
+    char digest[65];
+    check(warpcc_rtc_bundle_digest(get(), digest, sizeof digest, nullptr));
+    return digest;
+  }
+  warpcc_rtc_bundle* get() const noexcept { return handle_.get(); }
+
+ private:
+  detail::owner<warpcc_rtc_bundle, warpcc_rtc_bundle_free> handle_;
+};
+
 /// A program to compile.
 class request {
  public:
@@ -147,6 +163,11 @@ class request {
   }
   request& header(const std::string& name, std::string_view text) {
     check(warpcc_rtc_request_add_header(get(), name.c_str(), text.data(), text.size()));
+    return *this;
+  }
+  /// Its headers can be included, and its LTO-IR is linked with what a cache makes.
+  request& bundle(const rtc::bundle& embedded) {
+    check(warpcc_rtc_request_add_bundle(get(), embedded.get()));
     return *this;
   }
   request& include_folder(const std::string& folder) {

@@ -7,6 +7,7 @@
 //!   that name the argument.
 //! - Functions return opaque pointers, each with a function that frees it. Any thread may use any of them.
 
+pub mod bundle;
 pub mod cache;
 pub mod compiler;
 pub mod device;

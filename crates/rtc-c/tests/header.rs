@@ -2,13 +2,14 @@
 
 use std::path::Path;
 
-const SOURCES: [&str; 18] = [
+const SOURCES: [&str; 19] = [
     "version",
     "error",
     "ffi",
     "request",
     "compiler",
     "images",
+    "bundle",
     "pieces",
     "linker",
     "fatbin_maker",

@@ -92,4 +92,20 @@ pub use warpcc_fatbin::{Arch, DriverVersion};
 pub use warpcc_rtc_bundle::{Bundle, BundleError, BundleMaker, ItemKind};
 pub use workers::{WorkerCommand, serve_compilations};
 
+/// The bundle that the package's build script made under this name with `warpcc_rtc_build::Embed::write`:
+/// `Result<Bundle, BundleError>`.
+///
+/// ```ignore
+/// let kernels = warpcc_rtc::embedded!("kernels")?;
+/// request.bundles.push(kernels);
+/// ```
+#[macro_export]
+macro_rules! embedded {
+    ($name:literal) => {
+        $crate::Bundle::open(
+            include_bytes!(concat!(env!("OUT_DIR"), "/", $name, ".warpcc-bundle")).as_slice(),
+        )
+    };
+}
+
 pub use target::{NotATarget, RealArch, Target, VirtualArch};

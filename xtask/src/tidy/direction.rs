@@ -58,6 +58,7 @@ const DIRECTION: &[(&str, May)] = &[
         ]),
     ),
     ("warpcc-rtc-bundle", May::Only(&[])),
+    ("warpcc-rtc-build", May::Only(&["warpcc-rtc-bundle"])),
     ("warpcc-kernels", May::Only(&["warpcc-rtc"])),
     (
         "warpcc-rtc-c",
@@ -84,6 +85,7 @@ const DIRECTION: &[(&str, May)] = &[
             "warpcc-fatbin",
             "warpcc-jit",
             "warpcc-rtc",
+            "warpcc-rtc-build",
             "warpcc-remote-client",
         ]),
     ),

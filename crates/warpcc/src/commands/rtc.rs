@@ -1,6 +1,7 @@
 //! `warpcc rtc`: compiles kernels from source ahead of time, into the cache that programs use at run time.
 
 mod args;
+mod embed;
 mod images;
 mod manifest;
 mod why;
@@ -44,6 +45,7 @@ pub fn run(command: &RtcCommand, context: &ProcessContext) -> anyhow::Result<i32
     match command {
         RtcCommand::Compile(args) => compile(args, context),
         RtcCommand::Warm(args) => warm(args, context),
+        RtcCommand::Embed(args) => embed::run(args, context),
         RtcCommand::Why(args) => why(args, context),
         RtcCommand::Worker => {
             serve_compilations().map_err(anyhow::Error::msg)?;

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueHint};
 use warpcc_rtc::Target;
+use warpcc_rtc_build::Accessor;
 
 const COMPILE_EXAMPLES: &str = "\
 Examples:
@@ -35,6 +36,18 @@ docs/rtc.md describes the manifest.
 Exit code: 0 if every kernel is stored; 1 if one does not compile, or cannot be stored; 2 if
 compiling could not be tried.";
 
+const EMBED_EXAMPLES: &str = "\
+Examples:
+  warpcc rtc embed include/lib/a.cuh --base-dir include -o kernels.warpcc-bundle
+  warpcc rtc embed --lto functions.cu --arch 80 --arch 90 -o functions.warpcc-bundle
+  warpcc rtc embed --header-dir include -o headers.warpcc-bundle --accessor mylib::headers
+      --c-source headers.c --c-header mylib_headers.h --depfile headers.d
+
+CMake projects call warpcc_rtc_embed, and Rust packages use the crate warpcc-rtc-build:
+docs/rtc.md. Sources are compiled by nvcc through the cache.
+
+Exit code: 0; 2 if a file cannot be read, or does not compile.";
+
 /// The commands of `warpcc rtc`.
 #[derive(Debug, Subcommand)]
 pub enum RtcCommand {
@@ -42,6 +55,8 @@ pub enum RtcCommand {
     Compile(CompileArgs),
     /// Compile all kernels of a manifest, so that programs find them in the cache
     Warm(RtcWarmArgs),
+    /// Put headers and LTO-IR into one compressed file, for programs that compile kernels at run time
+    Embed(EmbedArgs),
     /// Say whether a kernel is cached, and how it differs from kernels of the same name that were compiled before
     Why(RtcWhyArgs),
     /// Compile for `warm`, which starts this command
@@ -60,6 +75,51 @@ pub struct CompileArgs {
     pub output: Option<PathBuf>,
     #[command(flatten)]
     pub with: WithArgs,
+}
+
+/// `warpcc rtc embed`.
+#[derive(Debug, Args)]
+#[command(after_help = EMBED_EXAMPLES)]
+pub struct EmbedArgs {
+    /// Headers, each with its path below a base folder as its name in #include
+    #[arg(value_name = "HEADER", value_hint = ValueHint::FilePath)]
+    pub headers: Vec<PathBuf>,
+    /// A base folder; by default the working directory
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub base_dir: Vec<PathBuf>,
+    /// Take all headers below this folder, as with -I
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub header_dir: Vec<PathBuf>,
+    /// Take the headers that this file names, one per line
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub headers_from: Option<PathBuf>,
+    /// Compile this source to LTO-IR; a .fatbin or .ltoir is taken as it is
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub lto: Vec<PathBuf>,
+    /// Compile for this architecture, such as 80 or 90a
+    #[arg(long, value_name = "ARCH")]
+    pub arch: Vec<String>,
+    /// An option for nvcc: --option=-Iinclude
+    #[arg(long = "option", value_name = "OPTION", allow_hyphen_values = true)]
+    pub options: Vec<String>,
+    /// The nvcc to use
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub nvcc: Option<PathBuf>,
+    /// The bundle to write
+    #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub output: PathBuf,
+    /// Write a rule of make with everything that was read
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub depfile: Option<PathBuf>,
+    /// The bundle's name in C++, such as mylib::headers; in C, mylib_headers
+    #[arg(long, value_name = "NAME")]
+    pub accessor: Option<Accessor>,
+    /// Write a C source that has the bundle
+    #[arg(long, value_name = "FILE", requires = "accessor", value_hint = ValueHint::FilePath)]
+    pub c_source: Option<PathBuf>,
+    /// Write the header for that source
+    #[arg(long, value_name = "FILE", requires = "accessor", value_hint = ValueHint::FilePath)]
+    pub c_header: Option<PathBuf>,
 }
 
 /// `warpcc rtc why`.
