@@ -35,7 +35,9 @@ impl Embed {
         let made = self.make(&scratch)?;
         let file = out.join(format!("{name}.warpcc-bundle"));
         std::fs::write(&file, &made.bytes).map_err(|error| fails(&file, error))?;
-        for path in made.inputs.iter().chain(&self.header_folders) {
+        let named = self.headers.iter().chain(&self.sources);
+        let read = named.chain(&self.header_folders).chain(&made.found);
+        for path in read {
             println!("cargo::rerun-if-changed={}", path.display());
         }
         // Nobody needs them any more, and the next run writes them again.

@@ -1,5 +1,6 @@
 //! What is embedded: reads headers, compiles sources, makes the bundle.
 
+use std::collections::{BTreeSet, HashSet};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
@@ -42,8 +43,9 @@ pub struct Made {
     pub bytes: Vec<u8>,
     /// Its digest, in hexadecimal digits.
     pub digest: String,
-    /// Every file that went into it, sorted.
-    pub inputs: Vec<PathBuf>,
+    /// The files that went into it and were found on the way: below a folder of headers, or by nvcc. Absolute paths, sorted.
+    /// Headers and sources that were named one by one are not among them.
+    pub found: Vec<PathBuf>,
 }
 
 impl Embed {
@@ -114,20 +116,19 @@ impl Embed {
     /// A file cannot be read, has no name in a base folder, or does not compile; the text names it.
     pub fn make(&self, scratch: &Path) -> Result<Made, EmbedError> {
         let mut maker = BundleMaker::new();
-        let mut inputs = Vec::new();
+        let mut found = Vec::new();
         let bases = match self.base_folders.as_slice() {
             [] => &[PathBuf::from(".")],
             some => some,
         };
         for header in &self.headers {
             maker.header(&name_of(header, bases)?, &read(header)?)?;
-            inputs.push(header.clone());
         }
         for folder in &self.header_folders {
             let base = std::slice::from_ref(folder);
             for header in headers_below(folder)? {
                 maker.header(&name_of(&header, base)?, &read(&header)?)?;
-                inputs.push(header);
+                found.push(header);
             }
         }
         for source in &self.sources {
@@ -140,21 +141,25 @@ impl Embed {
                 true => read(source)?,
                 false => {
                     let (bytes, read) = self.nvcc.compile(source, scratch)?;
-                    inputs.extend(read);
+                    found.extend(read);
                     bytes
                 }
             };
             maker.fragment(&name, &bytes)?;
-            inputs.push(source.clone());
         }
-        inputs.sort();
-        inputs.dedup();
+        // Build systems have other working directories than nvcc.
+        let whole = |path: PathBuf| std::path::absolute(&path).unwrap_or(path);
+        let named = self.headers.iter().chain(&self.sources).cloned();
+        let named: HashSet<PathBuf> = named.map(whole).collect();
+        let found: BTreeSet<PathBuf> = found.into_iter().map(whole).collect();
+        let found = found.into_iter().filter(|path| !named.contains(path));
+        let found = found.collect();
         let bytes = maker.finish()?;
         let digest = Bundle::open(bytes.clone())?.digest_hex();
         Ok(Made {
             bytes,
             digest,
-            inputs,
+            found,
         })
     }
 }

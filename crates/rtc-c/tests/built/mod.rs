@@ -13,6 +13,7 @@ pub struct Nvidia {
     nvrtc: PathBuf,
     nvjitlink: PathBuf,
     nvfatbin: PathBuf,
+    nvcc: Option<PathBuf>,
 }
 
 impl Nvidia {
@@ -35,6 +36,7 @@ impl Nvidia {
                 nvjitlink: there(&file.with_file_name("../../nvjitlink/lib/libnvJitLink.so.12")),
                 nvfatbin: nvfatbin("nvidia/nvfatbin/lib/libnvfatbin.so.12"),
                 nvrtc: there(&file),
+                nvcc: None,
             });
         }
         all
@@ -49,7 +51,13 @@ impl Nvidia {
             nvrtc: library("libnvrtc"),
             nvjitlink: library("libnvJitLink"),
             nvfatbin: nvfatbin("nvidia/cu13/lib/libnvfatbin.so.13"),
+            nvcc: Some(there(&nvcc)),
         }
+    }
+
+    /// The compiler of the same toolkit.
+    pub fn nvcc(&self) -> &Path {
+        self.nvcc.as_deref().expect("a toolkit has nvcc")
     }
 
     /// Has a command find these libraries, and nothing that belongs to the user who runs the tests.

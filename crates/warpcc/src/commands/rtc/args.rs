@@ -108,7 +108,7 @@ pub struct EmbedArgs {
     /// The bundle to write
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub output: PathBuf,
-    /// Write a rule of make with everything that was read
+    /// Write a rule of make with the files that were read and are not named here
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub depfile: Option<PathBuf>,
     /// The bundle's name in C++, such as mylib::headers; in C, mylib_headers

@@ -43,7 +43,7 @@ pub fn run(args: &EmbedArgs, context: &ProcessContext) -> anyhow::Result<i32> {
     let made = embed.make(scratch.path())?;
     write(&args.output, &made.bytes)?;
     if let Some(path) = &args.depfile {
-        write(path, &depfile(&args.output, &made.inputs))?;
+        write(path, &depfile(&args.output, &made.found))?;
     }
     let Some(accessor) = &args.accessor else {
         return Ok(FINE);
