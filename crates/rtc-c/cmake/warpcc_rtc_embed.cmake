@@ -113,13 +113,21 @@ function(warpcc_rtc_embed target name)
     endif()
   endif()
 
+  # What nvcc reads. Without a source to compile there would be an empty file, and ninja would ask for it for ever.
+  set(depfile)
+  list(FILTER arg_LTO EXCLUDE REGEX "\\.(fatbin|ltoir)$")
+  if(arg_LTO)
+    list(APPEND words --depfile "${bundle}.d")
+    set(depfile DEPFILE "${bundle}.d")
+  endif()
+
   file(MAKE_DIRECTORY "${folder}")
   add_custom_command(
     OUTPUT "${bundle}" "${source}" "${header}"
-    COMMAND "${WARPCC_EXECUTABLE}" rtc embed ${words} --output "${bundle}" --depfile "${bundle}.d"
+    COMMAND "${WARPCC_EXECUTABLE}" rtc embed ${words} --output "${bundle}"
       --accessor "${name}" --c-source "${source}" --c-header "${header}"
     DEPENDS ${inputs} "${WARPCC_EXECUTABLE}" ${WARPCC_RTC_EMBEDDER_TARGET}
-    DEPFILE "${bundle}.d"
+    ${depfile}
     WORKING_DIRECTORY "${CMAKE_CURRENT_SOURCE_DIR}"
     COMMENT "Embedding ${name}"
     VERBATIM)

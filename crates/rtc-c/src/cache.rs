@@ -62,13 +62,13 @@ pub extern "C" fn warpcc_rtc_cache_open(
 ) -> Status {
     make(cache, "cache", || {
         let environment = Environment::of_process();
-        let compiler = match compiler {
-            Some(compiler) => compiler.0.clone(),
-            None => warpcc_rtc::Compiler::find_with(None, &environment)?,
-        };
         let Chosen { kept, remote } = match settings {
             Some(settings) => settings.copy(),
             None => warpcc_rtc::CacheSettings::from_environment(&environment).into(),
+        };
+        let compiler = match compiler {
+            Some(compiler) => compiler.0.clone(),
+            None => warpcc_rtc::Compiler::find_for(&kept, &environment)?,
         };
         let attached = Attached::open(&remote, &environment, &kept);
         let cache = KernelCache::with(compiler, kept, attached.upstream());

@@ -133,6 +133,7 @@ fn the_example_links_once_and_follows_its_files() {
         let again = project.said("lengths");
         assert!(again.contains("whole, found"), "{again}");
         assert!(again.contains("nvJitLink is not loaded"), "{again}");
+        assert!(again.contains("NVRTC is not loaded"), "{again}");
         // A header that only the fragment includes counts for both.
         let header = project.source.join("include/geometry/detail/length.cuh");
         edit(
@@ -187,7 +188,7 @@ extern "C" __attribute__((visibility("default"))) int of_library(void) {
 
 /// A library and a program that each embed a bundle of the same name, among files with difficult names.
 fn difficult(folder: &Path, kind: &str) -> Project {
-    let project = Project::new(folder, "it's a \"project\" $x", "build of it");
+    let project = Project::new(folder, "it's a project", "build of it");
     let headers = project.source.join("in clude/lib#1");
     std::fs::create_dir_all(&headers).expect("a folder");
     for (name, text) in [

@@ -94,8 +94,8 @@ impl KernelCache {
     /// There is no NVRTC.
     pub fn new() -> Result<Self, Error> {
         let environment = Environment::of_process();
-        let compiler = Compiler::find_with(None, &environment)?;
         let settings = CacheSettings::from_environment(&environment);
+        let compiler = Compiler::find_for(&settings, &environment)?;
         Ok(Self::with(compiler, settings, None))
     }
 

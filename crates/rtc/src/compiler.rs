@@ -17,6 +17,7 @@ use crate::includes;
 use crate::job_texts::JobTexts;
 use crate::nvrtc::{BundledHeaders, CompileOutput, LoadedBuild, Nvrtc, NvrtcError};
 use crate::request::{CompileRequest, PrecompiledHeaders};
+use crate::settings::CacheSettings;
 use crate::target::Target;
 use crate::version::Version;
 
@@ -102,6 +103,23 @@ impl Compiler {
         Ok(Self {
             nvrtc: Arc::new(nvrtc),
         })
+    }
+
+    /// Finds NVRTC through `environment`. If a process with the first writable folder of these settings has loaded it before,
+    /// it is not loaded until something has to be compiled.
+    ///
+    /// # Errors
+    /// As [`Compiler::find`].
+    pub fn find_for(settings: &CacheSettings, environment: &Environment) -> Result<Self, Error> {
+        let store = settings.open_first_written();
+        let deferred = store.ok();
+        let deferred = deferred.and_then(|store| Nvrtc::deferred(environment, &store));
+        match deferred {
+            Some(nvrtc) => Ok(Self {
+                nvrtc: Arc::new(nvrtc),
+            }),
+            None => Self::find_with(None, environment),
+        }
     }
 
     /// NVRTC's version.

@@ -8,6 +8,7 @@
               nvrtc.h declares"
 )]
 
+mod deferred;
 mod functions;
 mod program;
 
@@ -15,6 +16,7 @@ use std::ffi::{CStr, c_char, c_uint};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::ptr;
+use std::sync::OnceLock;
 
 use libloading::os::unix::Library;
 
@@ -80,16 +82,23 @@ impl LoadedBuild {
     }
 }
 
-/// NVRTC, which stays loaded until the process ends. Any number of threads may use it.
+/// NVRTC, which is loaded at once or when it is first needed, and then until the process ends. Any number of threads may use
+/// it.
 #[derive(Debug)]
 pub struct Nvrtc {
-    version: Version,
-    architectures: Vec<u32>,
-    path: PathBuf,
+    facts: Facts,
+    functions: OnceLock<Result<Functions, LibraryError>>,
+}
+
+/// What is known of an NVRTC.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Facts {
+    pub version: Version,
+    pub architectures: Vec<u32>,
+    pub path: PathBuf,
     /// The device library that NVRTC opens when it compiles, if it is next to NVRTC.
-    builtins: Option<PathBuf>,
-    loaded: Option<LoadedBuild>,
-    functions: Functions,
+    pub builtins: Option<PathBuf>,
+    pub loaded: Option<LoadedBuild>,
 }
 
 impl Nvrtc {
@@ -120,45 +129,57 @@ impl Nvrtc {
         let builtins = path.with_file_name(format!("libnvrtc-builtins.so.{version}"));
         let builtins = library::load_ahead(&builtins).then_some(builtins);
         let loaded = LoadedBuild::find(version, &path, builtins.as_deref());
-        Ok(Self {
+        let facts = Facts {
             version,
             architectures,
             path,
             builtins,
             loaded,
-            functions,
+        };
+        Ok(Self {
+            facts,
+            functions: OnceLock::from(Ok(functions)),
+        })
+    }
+
+    /// Its functions; loads it if that has not been done.
+    fn functions(&self) -> Result<&Functions, NvrtcError> {
+        let functions = self.functions.get_or_init(|| self.facts.load());
+        functions.as_ref().map_err(|error| NvrtcError::Call {
+            call: "loading NVRTC",
+            code: error.to_string(),
         })
     }
 
     /// Its version.
     pub fn version(&self) -> Version {
-        self.version
+        self.facts.version
     }
 
     /// The architectures it compiles for, ten times major plus minor, oldest first.
     pub fn architectures(&self) -> &[u32] {
-        &self.architectures
+        &self.facts.architectures
     }
 
     /// The library's file, as the kernel names it; empty if the kernel does not.
     pub fn path(&self) -> &Path {
-        &self.path
+        &self.facts.path
     }
 
     /// The build that this process has loaded; `None` if that cannot be known.
     pub(crate) fn loaded(&self) -> Option<&LoadedBuild> {
-        self.loaded.as_ref()
+        self.facts.loaded.as_ref()
     }
 
     /// The files whose content decides the result of a compilation.
     pub(crate) fn files(&self) -> impl Iterator<Item = &Path> {
-        let library = Some(self.path.as_path()).filter(|path| !path.as_os_str().is_empty());
-        library.into_iter().chain(self.builtins.as_deref())
+        let library = Some(self.facts.path.as_path()).filter(|path| !path.as_os_str().is_empty());
+        library.into_iter().chain(self.facts.builtins.as_deref())
     }
 
     /// The headers that NVRTC carries; none before 13.3, or if its builtins have none.
     pub(crate) fn bundled_headers(&self) -> Option<BundledHeaders> {
-        let (info, _) = self.functions.headers?;
+        let (info, _) = self.functions().ok()?.headers?;
         let mut raw = RawHeaders::default();
         let mut why: *const c_char = ptr::null();
         // SAFETY: a live record of the layout in nvrtc.h, and a live pointer.
@@ -171,8 +192,9 @@ impl Nvrtc {
     }
 
     pub(crate) fn run(&self, job: &CompileJob<'_>) -> Result<CompileOutput, NvrtcError> {
+        let functions = self.functions()?;
         let _usual = AsInANewProcess::begin();
-        program::compile(&self.functions, job)
+        program::compile(functions, job)
     }
 
     /// Writes the headers into a folder, unless they exist; NVRTC makes sure that several processes can do so at once.
@@ -180,7 +202,8 @@ impl Nvrtc {
         /// `NVRTC_INSTALL_HEADERS_SKIP_IF_EXISTS` of nvrtc.h.
         const SKIP_IF_THERE: c_uint = 0;
         let call = "nvrtcInstallBundledHeaders";
-        let Some((_, install)) = self.functions.headers else {
+        let functions = self.functions()?;
+        let Some((_, install)) = functions.headers else {
             let code = "this version has none".to_owned();
             return Err(NvrtcError::Call { call, code });
         };
@@ -192,13 +215,14 @@ impl Nvrtc {
         }
         // SAFETY: null, or NVRTC's text, which stays until this thread calls again.
         let why = (!why.is_null()).then(|| unsafe { CStr::from_ptr(why) }.to_string_lossy());
-        let name = self.functions.name_of(code);
+        let name = functions.name_of(code);
         let code = why.map_or_else(|| name.clone(), |why| format!("{name}: {why}"));
         Err(NvrtcError::Call { call, code })
     }
 
     /// Whether a running compilation can be stopped (12.8).
     pub fn can_be_stopped(&self) -> bool {
-        self.functions.set_flow.is_some()
+        self.functions()
+            .is_ok_and(|functions| functions.set_flow.is_some())
     }
 }

@@ -94,6 +94,7 @@ fn the_example_links_once_and_follows_its_headers() {
         "{again}"
     );
     assert!(again.contains("libnvJitLink is not loaded"), "{again}");
+    assert!(again.contains("libnvrtc is not loaded"), "{again}");
     build();
     assert!(run().contains(": found"));
     let header = project.join("kernels/include/geometry/detail/length.cuh");

@@ -97,7 +97,7 @@ int main(int count, char** arguments) try {
               image.bytes().size() > 500 ? "whole" : "too small",
               image.found() == WARPCC_RTC_FOUND_MADE ? "compiled and linked" : "found");
   std::printf("nvJitLink is %s\n", is_loaded("libnvJitLink") ? "loaded" : "not loaded");
-  std::printf("libnvrtc-builtins is %s\n", is_loaded("libnvrtc-builtins") ? "loaded" : "not loaded");
+  std::printf("NVRTC is %s\n", is_loaded("libnvrtc") ? "loaded" : "not loaded");
   run(cache);
 } catch (const std::exception& error) {
   std::fprintf(stderr, "%s\n", error.what());

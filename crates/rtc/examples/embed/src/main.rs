@@ -29,7 +29,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     };
     println!("{name} for {target}: {found}");
     let maps = std::fs::read_to_string("/proc/self/maps")?;
-    for library in ["libnvJitLink", "libnvrtc-builtins"] {
+    for library in ["libnvJitLink", "libnvrtc"] {
         let is = if maps.contains(library) { "loaded" } else { "not loaded" };
         println!("{library} is {is}");
     }
