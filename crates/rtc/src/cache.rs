@@ -80,7 +80,8 @@ pub struct KernelCache {
     linked: RwLock<Memory<Key>>,
     flights: Flights<Key, (Arc<Compiled>, Found)>,
     builds: [OnceLock<Option<Vec<[u8; 32]>>>; 3],
-    linker_file: embedded::LinkerFile,
+    /// Where nvJitLink was found, which is not loaded yet.
+    linker_file: OnceLock<Option<PathBuf>>,
     usage: UsageCounter,
     /// A remark about processes that compile.
     about_workers: Mutex<Option<String>>,

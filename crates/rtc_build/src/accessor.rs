@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crate::embed::Made;
+use crate::embed::BundleOutput;
 
 /// The name of an embedded bundle in a program: `mylib::headers`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -41,7 +41,7 @@ impl Accessor {
     }
 
     /// A source of C (and of C++) that has the bundle in the file at `path`, for every compiler that understands `.incbin`.
-    pub fn source(&self, path: &str, made: &Made) -> String {
+    pub fn source(&self, path: &str, made: &BundleOutput) -> String {
         let symbol = self.symbol();
         // A text in the assembler's quotes, in C's quotes.
         let quoted = |text: &str| text.replace('\\', "\\\\").replace('"', "\\\"");

@@ -26,9 +26,9 @@ impl Embed {
         })?;
         if self.nvcc.command.is_empty() && self.compiles() {
             self.nvcc.command = find_nvcc()?;
-            for name in VARIABLES {
-                println!("cargo::rerun-if-env-changed={name}");
-            }
+            VARIABLES
+                .iter()
+                .for_each(|name| request_rerun("env-changed", name));
         }
         let scratch = out.join(format!("{name}.scratch"));
         std::fs::create_dir_all(&scratch).map_err(|error| fails(&scratch, error))?;
@@ -38,12 +38,21 @@ impl Embed {
         let named = self.headers.iter().chain(&self.sources);
         let read = named.chain(&self.header_folders).chain(&made.found);
         for path in read {
-            println!("cargo::rerun-if-changed={}", path.display());
+            request_rerun("changed", &path.display().to_string());
         }
         // Nobody needs them any more, and the next run writes them again.
         drop(std::fs::remove_dir_all(&scratch));
         Ok(())
     }
+}
+
+/// Tells cargo when to run the build script again.
+#[expect(
+    clippy::print_stdout,
+    reason = "cargo reads what a build script prints"
+)]
+fn request_rerun(what: &str, value: &str) {
+    println!("cargo::rerun-if-{what}={value}");
 }
 
 fn variable(name: &str) -> Option<OsString> {

@@ -38,7 +38,7 @@ pub struct Embed {
 
 /// A bundle that was made.
 #[derive(Debug, Clone)]
-pub struct Made {
+pub struct BundleOutput {
     /// The bundle.
     pub bytes: Vec<u8>,
     /// Its digest, in hexadecimal digits.
@@ -114,7 +114,7 @@ impl Embed {
     ///
     /// # Errors
     /// A file cannot be read, has no name in a base folder, or does not compile; the text names it.
-    pub fn make(&self, scratch: &Path) -> Result<Made, EmbedError> {
+    pub fn make(&self, scratch: &Path) -> Result<BundleOutput, EmbedError> {
         let mut maker = BundleMaker::new();
         let mut found = Vec::new();
         let bases = match self.base_folders.as_slice() {
@@ -156,7 +156,7 @@ impl Embed {
         let found = found.collect();
         let bytes = maker.finish()?;
         let digest = Bundle::open(bytes.clone())?.digest_hex();
-        Ok(Made {
+        Ok(BundleOutput {
             bytes,
             digest,
             found,

@@ -22,4 +22,4 @@ mod nvcc;
 
 pub use accessor::{Accessor, NotAnAccessor};
 pub use depfile::depfile;
-pub use embed::{Embed, EmbedError, Made};
+pub use embed::{BundleOutput, Embed, EmbedError};

@@ -56,6 +56,9 @@ impl ItemKind {
 /// An item of the list: kind, name, length, hash.
 pub(crate) type Item = (u8, String, u64, [u8; 32]);
 
+/// An item that was read.
+type Listed = (ItemKind, Arc<str>, u64, [u8; 32]);
+
 /// An item with its content.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Content {
@@ -78,7 +81,7 @@ pub struct Bundle(Arc<Opened>);
 
 struct Opened {
     digest: [u8; 32],
-    items: Vec<(ItemKind, Arc<str>, u64, [u8; 32])>,
+    items: Vec<Listed>,
     bytes: Cow<'static, [u8]>,
     /// Where the body begins.
     body: usize,
@@ -221,7 +224,7 @@ impl Opened {
 }
 
 /// The items, if they are sorted, have names, and are no larger than allowed.
-fn read_list(list: &[u8]) -> Option<Vec<(ItemKind, Arc<str>, u64, [u8; 32])>> {
+fn read_list(list: &[u8]) -> Option<Vec<Listed>> {
     let (items, rest) = postcard::take_from_bytes::<Vec<Item>>(list).ok()?;
     let sorted = items.is_sorted_by(|one, other| (one.0, &one.1) < (other.0, &other.1));
     let total = items

@@ -59,6 +59,10 @@ const DIRECTION: &[(&str, May)] = &[
     ),
     ("warpcc-rtc-bundle", May::Only(&[])),
     ("warpcc-rtc-build", May::Only(&["warpcc-rtc-bundle"])),
+    (
+        "warpcc-rtc-embed-example",
+        May::Only(&["warpcc-rtc", "warpcc-rtc-build"]),
+    ),
     ("warpcc-kernels", May::Only(&["warpcc-rtc"])),
     (
         "warpcc-rtc-c",

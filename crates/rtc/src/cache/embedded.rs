@@ -1,7 +1,7 @@
 //! Kernels that are linked with LTO-IR that was embedded into the program: one image, one key, one look-up.
 
 use std::os::unix::fs::MetadataExt as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Instant;
 
 use warpcc_cache::Key;
@@ -101,6 +101,3 @@ fn identity(path: &Path) -> Option<(u64, u64)> {
     let found = std::fs::metadata(path).ok()?;
     Some((found.dev(), found.ino()))
 }
-
-/// Where nvJitLink was found.
-pub(super) type LinkerFile = std::sync::OnceLock<Option<PathBuf>>;

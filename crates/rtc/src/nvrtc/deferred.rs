@@ -23,7 +23,7 @@ use crate::version::Version;
 const NOTES: &str = "nvrtc-facts";
 
 /// Version, architectures, library, builtins, and what `stat` says of both.
-type Noted = ((u32, u32), Vec<u32>, Vec<u8>, Vec<u8>, Vec<[u64; 5]>);
+type FactRecord = ((u32, u32), Vec<u32>, Vec<u8>, Vec<u8>, Vec<[u64; 5]>);
 
 impl Nvrtc {
     /// The NVRTC that [`Nvrtc::find`] would load, loaded only if this store has no note of it. `None` if that cannot be said:
@@ -83,7 +83,7 @@ impl Facts {
     /// As bytes; `None` without builtins next to it, because then it is not known which ones NVRTC opens.
     fn noted(&self) -> Option<Vec<u8>> {
         let bytes = |path: &Path| path.as_os_str().as_bytes().to_vec();
-        let noted: Noted = (
+        let noted: FactRecord = (
             (self.version.major, self.version.minor),
             self.architectures.clone(),
             bytes(&self.path),
@@ -94,7 +94,7 @@ impl Facts {
     }
 
     fn read(bytes: &[u8]) -> Option<Self> {
-        let (noted, rest) = postcard::take_from_bytes::<Noted>(bytes).ok()?;
+        let (noted, rest) = postcard::take_from_bytes::<FactRecord>(bytes).ok()?;
         let ((major, minor), architectures, path, builtins, files) = noted;
         let version = Version::new(major, minor);
         let as_path = |bytes| PathBuf::from(OsString::from_vec(bytes));

@@ -45,7 +45,10 @@ pub fn run(command: &RtcCommand, context: &ProcessContext) -> anyhow::Result<i32
     match command {
         RtcCommand::Compile(args) => compile(args, context),
         RtcCommand::Warm(args) => warm(args, context),
-        RtcCommand::Embed(args) => embed::run(args, context),
+        RtcCommand::Embed(args) => {
+            embed::write_bundle(args, context)?;
+            Ok(FINE)
+        }
         RtcCommand::Why(args) => why(args, context),
         RtcCommand::Worker => {
             serve_compilations().map_err(anyhow::Error::msg)?;

@@ -6,7 +6,6 @@ use std::path::{Path, PathBuf};
 use anyhow::Context as _;
 use warpcc_rtc_build::{Embed, depfile};
 
-use super::FINE;
 use super::args::EmbedArgs;
 use crate::commands::nvcc::find_nvcc;
 use crate::commands::output::write_file;
@@ -17,7 +16,7 @@ use crate::process_context::ProcessContext;
 ///
 /// # Errors
 /// A file cannot be read or written, or does not compile.
-pub fn run(args: &EmbedArgs, context: &ProcessContext) -> anyhow::Result<i32> {
+pub fn write_bundle(args: &EmbedArgs, context: &ProcessContext) -> anyhow::Result<()> {
     let mut embed = Embed::new().architectures(args.arch.iter().cloned());
     for folder in &args.base_dir {
         embed = embed.base_folder(folder);
@@ -46,7 +45,7 @@ pub fn run(args: &EmbedArgs, context: &ProcessContext) -> anyhow::Result<i32> {
         write(path, &depfile(&args.output, &made.found))?;
     }
     let Some(accessor) = &args.accessor else {
-        return Ok(FINE);
+        return Ok(());
     };
     if let Some(path) = &args.c_source {
         // The compiler may run in another folder.
@@ -57,7 +56,7 @@ pub fn run(args: &EmbedArgs, context: &ProcessContext) -> anyhow::Result<i32> {
     if let Some(path) = &args.c_header {
         write(path, accessor.header().as_bytes())?;
     }
-    Ok(FINE)
+    Ok(())
 }
 
 fn own_path(context: &ProcessContext) -> OsString {
