@@ -225,3 +225,80 @@ fn damaged_contents_are_an_error_only_where_they_are_needed() {
         Found::Disk
     );
 }
+
+#[test]
+fn options_of_code_generation_reach_the_linker() {
+    for nvrtc in Nvrtc::all() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let settings = CacheSettings::in_folder(folder.path());
+        let cache =
+            KernelCache::with(open_compiler(&nvrtc), settings, None).linked_with(linker(&nvrtc));
+        let source = "__device__ float from_fragment(float);\n\
+                      extern \"C\" __global__ void k(float* x) { *x = from_fragment(*x) / x[1]; }\n";
+        let fragment = "__device__ float from_fragment(float x) { return x / 3.7f; }\n";
+        let fragment = fragments(&[("f.cu", &fragment_of(&nvrtc, fragment))]);
+        let image = |options: &[&str]| {
+            let mut one = request("k", source, "sm_90");
+            one.bundles.push(fragment.clone());
+            one.options = options.iter().map(|option| (*option).into()).collect();
+            get(&cache, &one).compiled.image.clone()
+        };
+        let plain = image(&[]);
+        let fast = image(&["--use_fast_math"]);
+        assert!(fast.len() < plain.len(), "{}", nvrtc.version);
+        for options in [
+            &["-use_fast_math"][..],
+            &[
+                "--ftz=true",
+                "--prec-div=false",
+                "--prec-sqrt=false",
+                "--fmad=true",
+            ],
+            &["-ftz=false", "-prec-div=true"],
+            &["--maxrregcount=32"],
+            &["-maxrregcount=32", "-rdc=true"],
+            &["-lineinfo"],
+            &["--generate-line-info"],
+            &["--device-debug"],
+            &["-G"],
+        ] {
+            assert!(image(options).starts_with(b"\x7fELF"), "{options:?}");
+        }
+        let lines = image(&["-lineinfo"]);
+        let has = |image: &[u8], part: &[u8]| image.windows(part.len()).any(|w| w == part);
+        assert!(has(&lines, b".debug_line"), "{}", nvrtc.version);
+        assert!(!has(&plain, b".debug_line"), "{}", nvrtc.version);
+    }
+}
+
+fn fragment_of(nvrtc: &Nvrtc, source: &str) -> Vec<u8> {
+    fragment(nvrtc, source, "lto_80")
+}
+
+#[test]
+fn many_kernels_with_bundles_are_made_in_threads() {
+    let nvrtc = Nvrtc::newest();
+    let folder = tempfile::tempdir().expect("a folder");
+    let cache = cache_in(folder.path());
+    let ours = fragments(&[("f.cu", &fragment(&nvrtc, FRAGMENT, "lto_80"))]);
+    let headers = headers("#define B 2\n");
+    let all: Vec<CompileRequest> = (0..8)
+        .map(|number| {
+            let mut one = kernel(&[&headers, &ours], "sm_90");
+            one.options.push(format!("-DN={number}").into());
+            one
+        })
+        .collect();
+    let options = warpcc_rtc::ManyOptions::default();
+    let images = cache.get_many(&all, &options, &CallLimits::default(), |_| true);
+    assert_eq!(images.len(), 8);
+    for image in images {
+        assert!(
+            image
+                .expect("linked")
+                .compiled
+                .image
+                .starts_with(b"\x7fELF")
+        );
+    }
+}

@@ -65,8 +65,8 @@ impl Accessor {
              \x20 \"{symbol}_bundle_end:\\n\"\n\
              \x20 \".byte 0\\n\"\n\
              \x20 \".popsection\\n\");\n\
-             extern const char {symbol}_bundle_digest[];\n\
-             __attribute__((visibility(\"hidden\"))) const char {symbol}_bundle_digest[] = \"{digest}\";\n"
+             extern const char {symbol}_bundle_digest[] __attribute__((visibility(\"hidden\")));\n\
+             const char {symbol}_bundle_digest[] = \"{digest}\";\n"
         )
     }
 
