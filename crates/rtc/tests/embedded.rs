@@ -302,3 +302,17 @@ fn many_kernels_with_bundles_are_made_in_threads() {
         );
     }
 }
+
+#[test]
+fn what_has_bundles_is_not_recorded_and_that_is_said() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("recorded.toml");
+    let cache = cache_in(&folder.path().join("cache")).recorded_in(&file);
+    let one = kernel(&[&headers("#define B 2\n")], "lto_90");
+    get(&cache, &one);
+    get(&cache, &one);
+    let remarks = cache.remarks();
+    assert_eq!(remarks.len(), 1, "{remarks:?}");
+    assert!(remarks[0].contains("embedded headers"), "{remarks:?}");
+    assert!(!file.exists());
+}
