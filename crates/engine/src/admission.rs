@@ -259,7 +259,7 @@ pub fn kind_of(tool: Tool) -> CommandKind {
         Tool::CudaFe => CommandKind::CudaFe,
         Tool::Cicc | Tool::EarlyStub | Tool::Nvvm => CommandKind::Cicc,
         Tool::Ptxas => CommandKind::Ptxas,
-        Tool::HostCompile | Tool::HostAssembly => CommandKind::HostCompile,
+        Tool::HostCompile | Tool::HostAssembly | Tool::Clang => CommandKind::HostCompile,
         Tool::Assemble => CommandKind::Assemble,
         Tool::Fatbinary => CommandKind::Fatbinary,
         Tool::Nvlink => CommandKind::Nvlink,

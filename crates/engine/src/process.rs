@@ -36,6 +36,9 @@ pub struct ProcessSpec<'a> {
     pub directory: &'a Path,
     /// The terminal that standard error imitates; `None` for a pipe.
     pub terminal: Option<&'a Terminal>,
+    /// Standard output goes to that terminal too, where the user's does. What the program writes to it is then in
+    /// [`Ended::stderr`].
+    pub output_on_terminal: bool,
     /// The claim under which the command runs. Its process id is added to the claim.
     pub claim: Option<&'a Claim>,
 }
@@ -215,19 +218,25 @@ impl Children {
         let input = FileInput::open();
         let nothing = || open_marked(Path::new("/dev/null")).map(Stdio::from);
         let terminal = spec.terminal.and_then(|terminal| terminal.open().ok());
-        let (screen, stdin, stderr) = match terminal {
+        let (screen, stdin, stdout, stderr) = match terminal {
             Some(Screen {
                 ours,
                 errors,
                 input: typed,
-            }) => (
-                Some(ours),
-                match typed {
-                    Some(typed) => Stdio::from(typed),
-                    None => nothing()?,
-                },
-                Stdio::from(errors),
-            ),
+            }) => {
+                let is_shared =
+                    spec.output_on_terminal && spec.terminal.is_some_and(Terminal::is_for_output);
+                let shared = is_shared.then(|| errors.try_clone()).transpose()?;
+                (
+                    Some(ours),
+                    match typed {
+                        Some(typed) => Stdio::from(typed),
+                        None => nothing()?,
+                    },
+                    shared.map_or_else(Stdio::piped, Stdio::from),
+                    Stdio::from(errors),
+                )
+            }
             None => (
                 None,
                 match input.as_ref().and_then(FileInput::share) {
@@ -235,10 +244,11 @@ impl Children {
                     None => nothing()?,
                 },
                 Stdio::piped(),
+                Stdio::piped(),
             ),
         };
         let death_pipe = DeathPipe::new();
-        let mut child = self.start(task, spec, (stdin, stderr), death_pipe.as_ref())?;
+        let mut child = self.start(task, spec, [stdin, stdout, stderr], death_pipe.as_ref())?;
         if let Some(claim) = spec.claim {
             claim.started(child.id());
         }
@@ -285,7 +295,7 @@ impl Children {
         &self,
         task: usize,
         spec: &ProcessSpec<'_>,
-        (stdin, stderr): (Stdio, Stdio),
+        [stdin, stdout, stderr]: [Stdio; 3],
         death_pipe: Option<&DeathPipe>,
     ) -> io::Result<Child> {
         // The command holds the tool's side of the terminal. It is dropped at the end of this function, because our side
@@ -298,7 +308,7 @@ impl Children {
             .envs(spec.environment.iter().map(|(k, v)| (k, v)))
             .current_dir(spec.directory)
             .stdin(stdin)
-            .stdout(Stdio::piped())
+            .stdout(stdout)
             .stderr(stderr)
             // With the group, cc1plus and as end together with their driver.
             .process_group(0);
@@ -354,6 +364,7 @@ mod tests {
             environment: &[("PATH".into(), "/usr/bin:/bin".into())],
             directory: Path::new("/"),
             terminal: None,
+            output_on_terminal: false,
             claim: None,
         };
         let ended = Children::default().run(0, &spec)?;

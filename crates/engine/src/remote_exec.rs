@@ -204,6 +204,7 @@ fn may_run_elsewhere(run: &RunContext<'_>, step: &Step) -> bool {
         Tool::Preprocess
         | Tool::EarlyStub
         | Tool::Nvvm
+        | Tool::Clang
         | Tool::Assemble
         | Tool::HostLink
         | Tool::Archive

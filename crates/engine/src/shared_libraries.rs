@@ -32,6 +32,7 @@ pub fn loaded_by(
         environment,
         directory,
         terminal: None,
+        output_on_terminal: false,
         claim: None,
     };
     let ended = children.run(usize::MAX, &spec).ok()?;

@@ -43,6 +43,8 @@ pub struct Terminal {
     /// Whether standard input is a terminal too: gcc asks standard input for its width (`get_terminal_width` in
     /// `gcc/diagnostic.cc`).
     input: bool,
+    /// Whether standard output is a terminal too: clang 22 asks it for the width (`TIOCGWINSZ` on descriptor 1).
+    output: bool,
     variables: Vec<(&'static str, OsString)>,
 }
 
@@ -51,6 +53,7 @@ impl Terminal {
     pub fn behind<'a>(
         errors: impl AsFd,
         input: impl AsFd,
+        output: impl AsFd,
         variable: impl Fn(&str) -> Option<&'a OsStr>,
     ) -> Option<Self> {
         let (errors, input) = (errors.as_fd(), input.as_fd());
@@ -60,11 +63,17 @@ impl Terminal {
         Some(Self {
             size: tcgetwinsize(if isatty(input) { input } else { errors }).ok()?,
             input: isatty(input),
+            output: isatty(output),
             variables: VARIABLES
                 .iter()
                 .filter_map(|name| Some((*name, variable(name)?.to_owned())))
                 .collect(),
         })
+    }
+
+    /// Whether standard output is a terminal too.
+    pub fn is_for_output(&self) -> bool {
+        self.output
     }
 
     /// The key of a result whose messages are formatted for this terminal, from its key for a pipe.
@@ -144,6 +153,7 @@ mod tests {
                 ws_ypixel: 0,
             },
             input: true,
+            output: false,
             variables: Vec::new(),
         }
     }
@@ -164,12 +174,12 @@ mod tests {
         let screen = of_width(71).open()?;
         let (theirs, nothing) = (screen.errors, File::open("/dev/null")?);
         let variable = |name: &str| (name == "TERM").then_some(OsStr::new("vt100"));
-        let found = Terminal::behind(&theirs, &nothing, variable);
+        let found = Terminal::behind(&theirs, &nothing, &nothing, variable);
         assert_eq!(
             found.map(|t| (t.size.ws_col, t.variables.len())),
             Some((71, 1))
         );
-        assert_eq!(Terminal::behind(&nothing, &theirs, variable), None);
+        assert_eq!(Terminal::behind(&nothing, &theirs, &theirs, variable), None);
         Ok(())
     }
 

@@ -164,6 +164,7 @@ fn watch(
         environment: &environment,
         directory,
         terminal: run.options.terminal,
+        output_on_terminal: false,
         claim,
     };
     let began = SystemTime::now();

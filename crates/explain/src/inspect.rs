@@ -93,7 +93,10 @@ pub fn inspect(
             fatbin::c_blocks(&text()),
         ),
         (Tool::Fatbinary, _) => ("a fat binary", fatbin::blocks(bytes)),
-        (Tool::HostCompile | Tool::HostAssembly | Tool::Assemble, _) => {
+        (Tool::Clang, _) if is_ptx(bytes) => {
+            ("PTX, assembly for a virtual GPU", ptx::blocks(&text()))
+        }
+        (Tool::HostCompile | Tool::HostAssembly | Tool::Assemble | Tool::Clang, _) => {
             ("a host object", object::blocks(bytes, known))
         }
         (Tool::HostLink, _) => ("the program", object::blocks(bytes, known)),

@@ -21,7 +21,9 @@ pub const UNKNOWN: &str = "not described here";
 fn tables(tool: Tool) -> &'static [&'static [Row]] {
     match tool {
         Tool::Preprocess => &[host::PREPROCESS, host::HOST],
-        Tool::HostCompile | Tool::HostAssembly | Tool::Assemble => &[host::COMPILE, host::HOST],
+        Tool::HostCompile | Tool::HostAssembly | Tool::Assemble | Tool::Clang => {
+            &[host::COMPILE, host::HOST]
+        }
         Tool::HostLink => &[host::LINK, host::HOST],
         Tool::CudaFe => &[front::CUDAFE, front::BOTH],
         Tool::Cicc | Tool::EarlyStub | Tool::Nvvm => &[front::CICC, front::BOTH],

@@ -99,6 +99,12 @@ pub fn describe(graph: &TaskGraph, step: &Step) -> (String, String) {
              architecture's stub that is does not matter: they register the same kernels."
                 .to_owned(),
         ),
+        Tool::Clang => (
+            format!("Compile {input} for {arch}"),
+            "clang preprocesses and compiles the whole source once for the host, and once for each \
+             architecture of a device."
+                .to_owned(),
+        ),
         Tool::HostLink => (
             format!("Link {}", output(graph, step)),
             "The host linker knows nothing of GPUs. The CUDA runtime is linked in, and the \

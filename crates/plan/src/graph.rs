@@ -125,11 +125,14 @@ impl TaskGraph {
         &self.needs[step]
     }
 
-    /// Whether `step` preprocesses and compiles one of the user's sources (a `.cpp` file) in one go, so that no other step
+    /// Whether `step` preprocesses and compiles one of the user's sources (a `.cpp` file, or any with clang) in one go, so that no other step
     /// sees the preprocessed text.
     pub fn preprocesses_unseen(&self, step: &Step) -> bool {
         let is_own = |id: &FileId| self.file(*id).kind == FileKind::External;
-        matches!(step.tool, Tool::HostCompile | Tool::HostAssembly) && step.reads.iter().any(is_own)
+        matches!(
+            step.tool,
+            Tool::HostCompile | Tool::HostAssembly | Tool::Clang
+        ) && step.reads.iter().any(is_own)
     }
 
     /// Adds an intermediate file.

@@ -5,6 +5,7 @@ mod host_words;
 mod key_parts;
 
 use crate::Unsupported;
+use crate::clang_driver::ClangLine;
 use crate::flags::{self, Place};
 use crate::options::{self, Effect, Takes};
 
@@ -50,6 +51,8 @@ pub struct Invocation {
     pub native: bool,
     /// `-ccbin`.
     pub compiler_bindir: Option<String>,
+    /// The compiler is clang, and not nvcc.
+    pub is_of_clang: bool,
     /// The files to compile or link.
     pub inputs: Vec<String>,
     /// The options files that were read.
@@ -72,6 +75,41 @@ pub struct Depend {
 }
 
 impl Invocation {
+    /// Reads a command line of clang, where it is the CUDA compiler. Every word is part of the key as it is.
+    /// [`Invocation::plain`] says why a call is bypassed.
+    pub fn of_clang(args: &[String]) -> Self {
+        let line = ClangLine::read(args);
+        let depend = line.writes_dependencies.then(|| Depend {
+            output: line.dependency_file.clone(),
+            ..Depend::default()
+        });
+        let words = args.iter().cloned().map(Item::Forwarded);
+        let language = line.language.is_some().then(|| Item::Option {
+            long: "x",
+            effect: Effect::Language,
+            value: line.language.clone(),
+        });
+        let plain = match line.inputs.as_slice() {
+            _ if line.plain.is_some() => line.plain,
+            [] => Some("no input file"),
+            [input] if input == "-" => Some("standard input"),
+            [input] if input.starts_with('@') => Some("an options file of clang's"),
+            [_] if !line.compiles_only => Some("clang without -c"),
+            [_] => None,
+            _ => Some("clang with several inputs"),
+        };
+        Self {
+            items: words.chain(language).collect(),
+            plain,
+            output: line.output,
+            depend,
+            compiles_only: line.compiles_only,
+            inputs: line.inputs,
+            is_of_clang: true,
+            ..Self::default()
+        }
+    }
+
     /// Parses a command line. `environment_flags` are NVCC_PREPEND_FLAGS and NVCC_APPEND_FLAGS as nvcc sees them; `read`
     /// returns the content of an options file.
     ///

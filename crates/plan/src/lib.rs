@@ -10,6 +10,7 @@
 pub mod assumed;
 pub mod cicc_halves;
 pub mod clang;
+pub mod clang_driver;
 pub mod depfile;
 pub mod file_table;
 mod flags;

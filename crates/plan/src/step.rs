@@ -65,6 +65,8 @@ pub enum Tool {
     Nvlink,
     /// Host compiler with `-c`.
     HostCompile,
+    /// `clang -cc1`: a CUDA source for the host or for one architecture, where clang is the CUDA compiler.
+    Clang,
     /// Host compiler with `-S`: the first half of a split host compile (docs/design/overlap.md).
     HostAssembly,
     /// Inserts the fat binary into the assembly and assembles it: the second half.
@@ -90,6 +92,7 @@ impl Tool {
             Self::Fatbinary => "fatbinary",
             Self::Nvlink => "nvlink",
             Self::HostCompile | Self::HostAssembly => "host",
+            Self::Clang => "clang",
             Self::Assemble => "as",
             Self::HostLink => "link",
             Self::Archive => "ar",
@@ -110,6 +113,7 @@ impl Tool {
             | Self::FilterDependencies => true,
             Self::Preprocess
             | Self::HostCompile
+            | Self::Clang
             | Self::HostAssembly
             | Self::Assemble
             | Self::HostLink

@@ -5,6 +5,7 @@
 //! A word without a rule is [`Unsupported`].
 
 use crate::Unsupported;
+use crate::clang_driver;
 use crate::file_table::FileTable;
 use crate::step::{Arg, FileId, Part, Tool};
 use crate::words::Word;
@@ -47,6 +48,7 @@ pub fn identify(program: &Word, words: &[&str]) -> Result<Tool, Unsupported> {
         // Its line markers, messages and intermediate files are not known.
         "nvc++" | "nvc" | "pgc++" => return Err(Unsupported::new(NVCPP, stem)),
         _ if stem == "ar" || stem.ends_with("-ar") => Tool::Archive,
+        _ if words.first() == Some(&clang_driver::COMPILER) => Tool::Clang,
         _ if words.contains(&"-E") => Tool::Preprocess,
         _ if words.contains(&"-c") => Tool::HostCompile,
         _ if words.iter().any(|w| w.starts_with("-D__CUDA_ARCH_LIST__="))
@@ -67,6 +69,7 @@ pub fn type_arguments(
     match tool {
         Tool::Preprocess | Tool::HostCompile => host(tool, words, files),
         Tool::CudaFe | Tool::Cicc => front_end(tool, words, files),
+        Tool::Clang => clang(words, files),
         Tool::Ptxas => ptxas(words, files),
         Tool::Fatbinary => fatbinary(words, files),
         Tool::Nvlink | Tool::HostLink => linker(tool, words, files),
@@ -150,6 +153,45 @@ fn host(tool: Tool, words: &[&str], files: &mut FileTable) -> Result<Typed, Unsu
     Ok(typed)
 }
 
+/// `clang -cc1 … INPUT`.
+fn clang(words: &[&str], files: &mut FileTable) -> Result<Typed, Unsupported> {
+    let mut typed = Typed::default();
+    let unknown = || {
+        Unsupported::new(
+            "unknown tool arguments",
+            format!("clang {}", words.join(" ")),
+        )
+    };
+    let [flags @ .., input] = words else {
+        return Err(unknown());
+    };
+    let mut rest = flags.iter();
+    while let Some(&word) = rest.next() {
+        typed.text(word);
+        match word {
+            "-o" | "-dependency-file" => {
+                let path = value(&mut rest, word)?;
+                typed.write(files.intern(path));
+            }
+            "-fcuda-include-gpubinary" => {
+                let file = files.intern(value(&mut rest, word)?);
+                typed.read(file);
+            }
+            "-target-cpu" => {
+                let cpu = value(&mut rest, word)?;
+                typed.text(cpu);
+                typed.arch = cpu.starts_with("sm_").then(|| cpu.to_owned());
+            }
+            _ => {}
+        }
+    }
+    if input.starts_with('-') || typed.writes.is_empty() {
+        return Err(unknown());
+    }
+    typed.read(files.intern(input));
+    Ok(typed)
+}
+
 /// cudafe++ and cicc share the EDG front end's flags.
 fn front_end(tool: Tool, words: &[&str], files: &mut FileTable) -> Result<Typed, Unsupported> {
     let mut typed = Typed::default();
@@ -211,17 +253,25 @@ fn ptxas(words: &[&str], files: &mut FileTable) -> Result<Typed, Unsupported> {
     let mut rest = words.iter().enumerate();
     let end = words
         .iter()
-        .rposition(|w| *w == "-o")
+        .rposition(|w| ["-o", "--output-file"].contains(w))
+        // clang puts the input last.
+        .filter(|&at| words[at] == "-o")
         .unwrap_or(words.len());
     while let Some((at, &word)) = rest.next() {
         match word {
-            "-o" => {
+            "-o" | "--output-file" => {
                 typed.text(word);
                 let path = rest
                     .next()
                     .ok_or_else(|| Unsupported::new("unknown tool arguments", "ptxas -o"))?
                     .1;
                 typed.write(files.intern(path));
+            }
+            "--gpu-name" => {
+                typed.text(word);
+                let name = rest.next().map(|(_, name)| *name).unwrap_or_default();
+                typed.text(name);
+                typed.arch = Some(name.to_owned());
             }
             // The input is the last word before -o; no step writes a `.ptx` of the user's.
             _ if !word.starts_with('-') && (files.is_written(word) || at + 1 == end) => {
@@ -247,8 +297,13 @@ fn ptxas(words: &[&str], files: &mut FileTable) -> Result<Typed, Unsupported> {
 
 fn fatbinary(words: &[&str], files: &mut FileTable) -> Result<Typed, Unsupported> {
     let mut typed = Typed::default();
-    for &word in words {
-        if let Some((flag, path)) = ["--create=", "--embedded-fatbin="]
+    let mut rest = words.iter();
+    while let Some(&word) = rest.next() {
+        if word == "--create" {
+            typed.text(word);
+            let path = value(&mut rest, word)?;
+            typed.write(files.intern(path));
+        } else if let Some((flag, path)) = ["--create=", "--embedded-fatbin="]
             .iter()
             .find_map(|p| word.strip_prefix(p).map(|path| (*p, path)))
         {

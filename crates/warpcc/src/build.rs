@@ -23,10 +23,10 @@ use warpcc_plan::{TaskGraph, Tool, Unsupported};
 use warpcc_report::record::Header;
 
 pub use self::blame::{UNTRIED_RELEASE, WITHOUT_A_PLACE};
-pub use self::dry_run::REFUSED;
 use self::dry_run::{DryRun, DryRunResult};
-pub use self::failure::FAILS_UNDER_THREADS;
+pub use self::dry_run::{REFUSED, REFUSED_BY_CLANG};
 use self::failure::FailedBuild;
+pub use self::failure::{FAILS_UNDER_CLANG, FAILS_UNDER_THREADS};
 use self::message_collector::MessageCollector;
 pub use self::options::{BuildListener, BuildOptions};
 use self::plan::Plan;

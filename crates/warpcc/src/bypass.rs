@@ -21,6 +21,14 @@ const CHEAP_CALLS: [&str; 7] = [
 /// nvcc fails because of such an input. The call is counted as failed, because warpcc is not the reason.
 pub const MISSING_INPUT: &str = "an input does not exist";
 
+/// Calls that fail whoever carries them out.
+const FAILING_CALLS: [&str; 4] = [
+    build::REFUSED,
+    build::REFUSED_BY_CLANG,
+    build::FAILS_UNDER_CLANG,
+    MISSING_INPUT,
+];
+
 /// Why a call bypasses the cache.
 pub enum Bypass {
     /// The call has nothing to cache.
@@ -38,7 +46,7 @@ impl Bypass {
                 recorder.passed();
                 (!CHEAP_CALLS.contains(reason)).then_some(*reason)
             }
-            Self::Unsupported(why) if [build::REFUSED, MISSING_INPUT].contains(&why.reason) => {
+            Self::Unsupported(why) if FAILING_CALLS.contains(&why.reason) => {
                 log.line(|| why.to_string());
                 recorder.refused();
                 None

@@ -40,13 +40,13 @@ pub fn launch(compiler: &OsStr, args: &[OsString], context: ProcessContext) -> i
         ));
         return 127;
     };
-    if is_bare && !locate::is_nvcc(compiler) {
+    if is_bare && !locate::is_nvcc(compiler) && !locate::is_clang(compiler) {
         hint_at_command(compiler, args, &file);
     }
     let config = match config {
         // If another warpcc started this one, that one caches and counts the call.
         Ok(config)
-            if locate::is_nvcc(compiler)
+            if (locate::is_nvcc(compiler) || is_clang_for_cuda(compiler, args))
                 && !config.disable.value
                 && context.ourselves.len() == 1 =>
         {
@@ -88,6 +88,16 @@ pub fn launch(compiler: &OsStr, args: &[OsString], context: ProcessContext) -> i
             become_compiler(&file, args, &context)
         }
     }
+}
+
+/// Whether clang is called to compile CUDA. Its other calls are for a cache of C++.
+fn is_clang_for_cuda(compiler: &OsStr, args: &[OsString]) -> bool {
+    let words = || {
+        args.iter()
+            .map(|word| word.to_string_lossy().into_owned())
+            .collect::<Vec<_>>()
+    };
+    locate::is_clang(compiler) && warpcc_plan::clang_driver::compiles_cuda(&words())
 }
 
 /// The file that `compiler` means, and the variable that led to it, if one did.

@@ -19,6 +19,17 @@ pub fn is_nvcc(name: &OsStr) -> bool {
             .is_some_and(|version| version.starts_with(|c: char| c.is_ascii_digit()))
 }
 
+/// Whether the name is clang's: `clang++`, `clang-19`, `/usr/bin/clang++-22`.
+pub fn is_clang(name: &OsStr) -> bool {
+    let stem = Path::new(name).file_name().and_then(OsStr::to_str);
+    let rest = stem.and_then(|stem| stem.strip_prefix("clang"));
+    let rest = rest.map(|rest| rest.strip_prefix("++").unwrap_or(rest));
+    rest.is_some_and(|rest| {
+        let is_version = |v: &str| v.bytes().all(|b| b.is_ascii_digit() || b == b'.');
+        rest.is_empty() || rest.strip_prefix('-').is_some_and(is_version)
+    })
+}
+
 /// The file of a compiler: its path as given, or the first file of that name in `path` that is not warpcc.
 pub fn compiler(name: &OsStr, path: Option<&OsStr>, ourselves: &[PathBuf]) -> Option<PathBuf> {
     let given = Path::new(name);

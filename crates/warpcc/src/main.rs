@@ -98,7 +98,7 @@ fn start(args: &[OsString]) -> anyhow::Result<i32> {
         [name, rest @ ..] => (name.as_os_str(), rest),
         [] => (OsStr::new("warpcc"), args),
     };
-    if locate::is_nvcc(name) {
+    if locate::is_nvcc(name) || locate::is_clang(name) {
         return Ok(launch::launch(name, rest, context));
     }
     match rest {

@@ -28,6 +28,8 @@ use warpcc_engine::search_path::find_program;
 use warpcc_path_map::{BaseDirs, PathMap, WorkDir, discover};
 use warpcc_plan::{Invocation, Unsupported};
 
+use crate::locate;
+
 /// Changes when the meaning of a direct record changes.
 const DOMAIN: &str = "warpcc direct 2";
 
@@ -115,12 +117,15 @@ impl Request {
             })
         };
         let read = |name: &str| regular_file::read(&directory.join(name)).ok();
-        let mut invocation = Invocation::parse(
-            &text_args,
-            &flags("NVCC_PREPEND_FLAGS")?,
-            &flags("NVCC_APPEND_FLAGS")?,
-            &read,
-        )?;
+        let mut invocation = match locate::is_clang(nvcc.as_os_str()) {
+            true => Invocation::of_clang(&text_args),
+            false => Invocation::parse(
+                &text_args,
+                &flags("NVCC_PREPEND_FLAGS")?,
+                &flags("NVCC_APPEND_FLAGS")?,
+                &read,
+            )?,
+        };
         if guards::options_files_are_read() {
             invocation.plain = invocation.plain.or(invocation.hidden_plain);
         }
@@ -135,10 +140,15 @@ impl Request {
         {
             invocation.plain = Some("an empty TMPDIR");
         }
-        let terminal = Terminal::behind(std::io::stderr(), std::io::stdin(), |name| {
-            variable(&environment, name)
-        });
-        let path_map = if base_dirs.is_empty() || invocation.leaves_intermediate_files() {
+        let terminal = Terminal::behind(
+            std::io::stderr(),
+            std::io::stdin(),
+            std::io::stdout(),
+            |name| variable(&environment, name),
+        );
+        // clang's preprocessed text is nowhere, and so cannot be searched for folders.
+        let is_never_mapped = invocation.leaves_intermediate_files() || invocation.is_of_clang;
+        let path_map = if base_dirs.is_empty() || is_never_mapped {
             PathMap::default()
         } else {
             path_map_of(
@@ -270,6 +280,9 @@ impl Request {
                 sink.part(&format!("variable {name}"), &value);
             }
         }
+        if invocation.is_of_clang && self.terminal.as_ref().is_some_and(Terminal::is_for_output) {
+            sink.part("standard output", b"a terminal");
+        }
         if invocation.library
             && !guards::is_off("archive-before")
             && let Some(archive) = &invocation.output
@@ -284,7 +297,9 @@ impl Request {
     /// The key parts that the call would have with `base_dir = "auto"`, and that path map. `None` where the call has a path map
     /// already, leaves intermediate files, or has no folder to map.
     pub fn key_parts_without_folders(&self) -> Option<(KeyParts, PathMap)> {
-        if !self.path_map.is_empty() || self.invocation.leaves_intermediate_files() {
+        let is_never_mapped =
+            self.invocation.leaves_intermediate_files() || self.invocation.is_of_clang;
+        if !self.path_map.is_empty() || is_never_mapped {
             return None;
         }
         let path_map = self.folders(&BaseDirs::found());

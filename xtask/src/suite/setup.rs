@@ -13,7 +13,7 @@ use super::{casd, fetched, maturin, ninja, old_glibc, servers};
 use crate::{process, toolkit};
 
 /// Programs the tests run, with the Debian package that holds each.
-const PROGRAMS: [(&str, &str); 18] = [
+const PROGRAMS: [(&str, &str); 19] = [
     ("g++", "g++"),
     ("python3", "python3"),
     ("make", "make"),
@@ -24,6 +24,8 @@ const PROGRAMS: [(&str, &str); 18] = [
     ("clang++-19", "clang-19"),
     // The oldest compiler that the table of variables was compared with.
     ("clang++-14", "clang-14"),
+    // The first CUDA compiler besides nvcc that CUDA 13's fatbinary understands.
+    ("clang++-22", "clang-22"),
     // The first that reads CUDA 13's headers wholly.
     ("clangd-22", "clangd-22"),
     ("script", "bsdutils"),

@@ -88,6 +88,7 @@ pub fn seen_in(tool: Tool) -> &'static [&'static str] {
         Tool::Fatbinary | Tool::FilterDependencies => &[],
         Tool::Preprocess
         | Tool::HostCompile
+        | Tool::Clang
         | Tool::HostAssembly
         | Tool::Assemble
         | Tool::HostLink

@@ -19,6 +19,7 @@ impl Invocation {
         let mut names = self.output.iter().chain(dependencies);
         let is_changed = names.any(shell_changes);
         self.compiles_only
+            && !self.is_of_clang
             && self.output.is_some()
             && !self.debug
             && !self.keeps

@@ -24,6 +24,8 @@ use crate::scratch::Scratch;
 
 /// nvcc rejects the command line. The call is counted as failed, because warpcc is not the reason.
 pub const REFUSED: &str = "nvcc refuses the command line";
+/// The same of clang.
+pub const REFUSED_BY_CLANG: &str = "clang refuses the command line";
 
 /// The beginning of the message that the dynamic loader prints if it cannot preload a library.
 const NOT_LOADED: &str = "ERROR: ld.so: object";
@@ -117,6 +119,10 @@ impl DryRun<'_> {
 
     fn args(&self) -> Vec<OsString> {
         let mut args = self.request.args.clone();
+        if self.request.invocation.is_of_clang {
+            args.push("-###".into());
+            return args;
+        }
         args.push("--dryrun".into());
         // With several threads nvcc prints the commands in an order that varies. With one thread the commands are the same,
         // and warpcc runs them in parallel itself.
@@ -142,9 +148,13 @@ impl DryRun<'_> {
         let value = crate::fallback::behind_value(self.options.ourselves);
         set(OsStr::new(crate::config::BEHIND), value);
         // nvcc makes temporary files even for a dry run.
-        let temporary = self.scratch.path().join("tmp");
-        set(OsStr::new("TMPDIR"), temporary.into());
+        set(OsStr::new("TMPDIR"), self.temporary().into());
         environment
+    }
+
+    /// The folder for temporary files of the dry run.
+    fn temporary(&self) -> PathBuf {
+        self.scratch.path().join("tmp")
     }
 
     /// Runs the dry run within the machine's budget. Also gives its start time.
@@ -174,7 +184,12 @@ impl DryRun<'_> {
             args: &self.args(),
             environment,
             directory: &request.directory,
-            terminal: None,
+            // clang decides in its dry run whether messages have colours, and how wide they are.
+            terminal: request
+                .terminal
+                .as_ref()
+                .filter(|_| request.invocation.is_of_clang),
+            output_on_terminal: true,
             claim: Some(pass.claim()),
         };
         let (clock, began) = (Instant::now(), SystemTime::now());
@@ -204,7 +219,11 @@ impl DryRun<'_> {
             ));
         }
         if output.code != 0 {
-            return Err(Unsupported::new(REFUSED, ""));
+            let reason = match self.request.invocation.is_of_clang {
+                true => REFUSED_BY_CLANG,
+                false => REFUSED,
+            };
+            return Err(Unsupported::new(reason, ""));
         }
         if !output.stdout.is_empty() {
             return Err(Unsupported::new(
@@ -214,8 +233,12 @@ impl DryRun<'_> {
         }
         let text = String::from_utf8(output.stderr)
             .map_err(|_| Unsupported::new("an argument that is not UTF-8", "dry run"))?;
-        let mut transcript = Transcript::parse(&text)?;
         let invocation = &self.request.invocation;
+        if invocation.is_of_clang {
+            let temporary = format!("{}/", self.temporary().display());
+            return Transcript::of_clang(&text, &temporary, self.private);
+        }
+        let mut transcript = Transcript::parse(&text)?;
         for (is_ours, warning) in [
             (invocation.threads, THREADS_REDEFINED),
             (

@@ -25,6 +25,9 @@ const WITH_OLD_OUTPUT: &str = "a failing step looks for its old output";
 /// longer than the user's.
 const WITH_LTO: &str = "a failing device link with -dlto";
 
+/// clang removes the results of a command that failed, and has messages of its own about some commands.
+pub const FAILS_UNDER_CLANG: &str = "a failing build with clang";
+
 /// A build whose run has failed.
 pub(super) struct FailedBuild<'a> {
     pub(super) invocation: &'a Invocation,
@@ -44,6 +47,9 @@ pub(super) fn exit_code(
     fetched_results: &FetchedResults,
 ) -> Result<i32, Unsupported> {
     let FailedBuild { graph, run, .. } = failed;
+    if failed.invocation.is_of_clang {
+        return Err(Unsupported::new(FAILS_UNDER_CLANG, ""));
+    }
     if fetched_results.remove_after_failure(failed.store) {
         return Err(Unsupported::new(FETCHED_RESULT_FAILS, ""));
     }

@@ -50,6 +50,7 @@ pub(super) fn step_counts(built: &Built) -> Vec<(String, u64)> {
                 | Tool::Nvvm
                 | Tool::Ptxas
                 | Tool::HostCompile
+                | Tool::Clang
                 | Tool::HostAssembly
                 | Tool::Nvlink
                 | Tool::Fatbinary

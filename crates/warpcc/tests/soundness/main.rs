@@ -8,6 +8,7 @@ mod space;
 mod archives;
 mod asked;
 mod circumstances;
+mod clang;
 mod dates;
 mod disguised;
 mod early_cutoff;

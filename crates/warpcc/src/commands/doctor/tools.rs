@@ -165,6 +165,7 @@ fn run(
         environment,
         directory: &context.directory,
         terminal: None,
+        output_on_terminal: false,
         claim: None,
     };
     let ended = thread::scope(|scope| {
