@@ -292,6 +292,12 @@ pub fn learn_umask() {
     UMASK.get_or_init(|| umask.as_raw_mode());
 }
 
+/// Whether a file's permissions are not those that a new file of this process gets.
+pub fn is_chosen(permissions: u32) -> bool {
+    let usual = |umask: &u32| (0o666 | permissions & 0o111) & !umask;
+    UMASK.get().is_some_and(|umask| usual(umask) != permissions)
+}
+
 /// Whether the umask takes permissions from the user, so that this process could not use the files that it makes. It
 /// could not use a cache made in this way either, and that cache would stay after the umask is changed.
 pub fn umask_locks_out_owner() -> bool {

@@ -1,12 +1,12 @@
 //! Moves a finished output to the path that the user wants: the whole file appears at once, or nothing.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File, OpenOptions, Permissions};
 use std::io;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-use crate::outputs::{is_ours_alone, new_files_inherit, private_name};
+use crate::outputs::{is_chosen, is_ours_alone, new_files_inherit, private_name};
 
 /// Moves `from` to `to`, atomically. Replaces only a regular file of this user. While a copy exists next to `to`, its path is
 /// in `unfinished`, so that a signal removes it.
@@ -16,7 +16,8 @@ use crate::outputs::{is_ours_alone, new_files_inherit, private_name};
 pub fn place(from: &Path, to: &Path, unfinished: &Mutex<Vec<PathBuf>>) -> io::Result<()> {
     let folder = to.parent().filter(|f| !f.as_os_str().is_empty());
     let folder = folder.unwrap_or(Path::new("."));
-    if !new_files_inherit(folder) {
+    let inherits = new_files_inherit(folder);
+    if !inherits {
         may_replace(to)?;
         if fs::rename(from, to).is_ok() {
             return Ok(());
@@ -28,7 +29,7 @@ pub fn place(from: &Path, to: &Path, unfinished: &Mutex<Vec<PathBuf>>) -> io::Re
         .lock()
         .unwrap_or_else(PoisonError::into_inner)
         .push(temporary.clone());
-    let copied = copy(from, &temporary)
+    let copied = copy(from, &temporary, inherits)
         .and_then(|()| may_replace(to))
         .and_then(|()| fs::rename(&temporary, to));
     if copied.is_err() {
@@ -38,13 +39,20 @@ pub fn place(from: &Path, to: &Path, unfinished: &Mutex<Vec<PathBuf>>) -> io::Re
     fs::remove_file(from)
 }
 
-/// Copies the contents into a new file, which gets the original's `x` bits and otherwise the mode of any new file.
-fn copy(from: &Path, to: &Path) -> io::Result<()> {
+/// Copies the contents into a new file, which gets the original's `x` bits and otherwise the mode of any new file. A mode that
+/// the tool chose, perhaps by a umask of its own, is kept, unless new files inherit theirs from the folder.
+fn copy(from: &Path, to: &Path, inherits: bool) -> io::Result<()> {
     let mut source = File::open(from)?;
-    let mode = 0o666 | source.metadata()?.mode() & 0o111;
+    let made = source.metadata()?.mode() & 0o777;
+    let mode = 0o666 | made & 0o111;
     let mut options = OpenOptions::new();
     options.write(true).create_new(true).mode(mode);
-    io::copy(&mut source, &mut options.open(to)?).map(drop)
+    let mut copied = options.open(to)?;
+    io::copy(&mut source, &mut copied)?;
+    if !inherits && is_chosen(made) {
+        copied.set_permissions(Permissions::from_mode(made))?;
+    }
+    Ok(())
 }
 
 /// Checks once more, right before a rename: the file may have changed since it was decided on.
@@ -69,7 +77,7 @@ pub fn remove(path: &Path) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::os::unix::fs::{PermissionsExt, symlink};
+    use std::os::unix::fs::symlink;
 
     #[test]
     fn replaces_a_plain_file() -> io::Result<()> {
@@ -80,6 +88,22 @@ mod tests {
         place(&from, &to, &Mutex::default())?;
         assert_eq!(fs::read(&to)?, b"new");
         assert!(!from.exists());
+        Ok(())
+    }
+
+    #[test]
+    fn a_copy_has_the_mode_that_the_tool_chose() -> io::Result<()> {
+        crate::outputs::learn_umask();
+        let dir = tempfile::tempdir()?;
+        let (from, to) = (dir.path().join("from"), dir.path().join("to"));
+        fs::write(&from, "new")?;
+        let usual = fs::metadata(&from)?.mode();
+        for mode in [0o600, 0o755, usual & 0o777] {
+            fs::set_permissions(&from, Permissions::from_mode(mode))?;
+            copy(&from, &to, false)?;
+            assert_eq!(fs::metadata(&to)?.mode() & 0o777, mode, "{mode:o}");
+            fs::remove_file(&to)?;
+        }
         Ok(())
     }
 

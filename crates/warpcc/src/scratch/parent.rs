@@ -76,11 +76,7 @@ pub(super) fn make(
     name_use: NameUse,
 ) -> Result<(PathBuf, Option<PathBuf>), NoScratch> {
     let path = usual_root(temporary);
-    match fs::DirBuilder::new().mode(0o700).create(&path) {
-        Err(e) if e.kind() != io::ErrorKind::AlreadyExists => return Err(e.into()),
-        _ => {}
-    }
-    if is_private(&fs::symlink_metadata(&path)?) {
+    if is_private(&made_or_found(&path)?) {
         return Ok((path, None));
     }
     if name_use == NameUse::InResult {
@@ -96,6 +92,24 @@ pub(super) fn make(
         }
     }
     Err(NoScratch::Foreign(path))
+}
+
+/// Makes the folder if there is none, and looks at it.
+fn made_or_found(path: &Path) -> io::Result<fs::Metadata> {
+    for _ in 0..1000 {
+        match fs::DirBuilder::new().mode(0o700).create(path) {
+            Err(e) if e.kind() != io::ErrorKind::AlreadyExists => return Err(e),
+            _ => {}
+        }
+        match fs::symlink_metadata(path) {
+            // The last process that leaves the folder removes it, perhaps just now.
+            Err(e) if e.kind() == io::ErrorKind::NotFound => {}
+            found => return found,
+        }
+    }
+    Err(io::Error::other(
+        "something keeps deleting the parent of private folders",
+    ))
 }
 
 fn unique_name(number: u32) -> String {
