@@ -176,7 +176,7 @@ fn tests(arguments: &[String], headers: Headers) -> Result<()> {
         .args(["--test-threads", &test_threads().to_string()])
         .args(arguments);
     if !arguments.is_empty() {
-        // Who names tests gets them, the long ones too.
+        // Tests that are named run, the long ones too.
         command.arg("--ignore-default-filter");
     }
     command.env("WARPCC_TEST_NVCC", toolkit::find(toolkit::NEWEST)?);

@@ -21,7 +21,7 @@ const CHEAP_CALLS: [&str; 7] = [
 /// nvcc fails because of such an input. The call is counted as failed, because warpcc is not the reason.
 pub const MISSING_INPUT: &str = "an input does not exist";
 
-/// Calls that fail whoever carries them out.
+/// Calls that fail without warpcc too.
 const FAILING_CALLS: [&str; 4] = [
     build::REFUSED,
     build::REFUSED_BY_CLANG,
