@@ -34,6 +34,7 @@ mod signals;
 mod standard_streams;
 mod store;
 mod subcommand_words;
+mod temporary_folder;
 mod threads;
 mod watch_folder;
 

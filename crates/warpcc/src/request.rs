@@ -28,7 +28,7 @@ use warpcc_engine::search_path::find_program;
 use warpcc_path_map::{BaseDirs, PathMap, WorkDir, discover};
 use warpcc_plan::{Invocation, Unsupported};
 
-use crate::locate;
+use crate::{locate, temporary_folder};
 
 /// Changes when the meaning of a direct record changes.
 const DOMAIN: &str = "warpcc direct 2";
@@ -133,12 +133,9 @@ impl Request {
         if let Some(name) = FILE_VARIABLES.iter().copied().find(is_set) {
             invocation.plain = Some(name);
         }
-        // nvcc's intermediate files are then below `/`, and some of its tools do not find them there.
-        if environment
-            .iter()
-            .any(|(name, value)| name == "TMPDIR" && value.is_empty())
-        {
-            invocation.plain = Some("an empty TMPDIR");
+        let tmpdir = variable(&environment, "TMPDIR");
+        if let Some(reason) = temporary_folder::why_unusable(&directory, tmpdir) {
+            invocation.plain = Some(reason);
         }
         let terminal = Terminal::behind(
             std::io::stderr(),
@@ -196,9 +193,7 @@ impl Request {
 
     /// The folder for temporary files.
     pub fn temporary(&self) -> PathBuf {
-        self.variable("TMPDIR")
-            .filter(|t| !t.is_empty())
-            .map_or_else(|| PathBuf::from("/tmp"), |t| self.directory.join(t))
+        temporary_folder::of(&self.directory, self.variable("TMPDIR"))
     }
 
     /// The keys under which this call's result may be stored, made from `key_parts`.

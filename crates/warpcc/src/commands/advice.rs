@@ -68,6 +68,14 @@ const TABLE: &[(&str, &str)] = &[
         "nothing: it happens only when a compile fails",
     ),
     (
+        crate::temporary_folder::NO_TEMPORARY_FOLDER,
+        "set TMPDIR to a folder that you may write to",
+    ),
+    (
+        crate::temporary_folder::EMPTY_TMPDIR,
+        "set TMPDIR to a folder that you may write to",
+    ),
+    (
         "no private folder",
         "correct owner and mode of $TMPDIR/warpcc-UID-builds: only you may access it",
     ),

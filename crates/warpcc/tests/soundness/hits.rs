@@ -1,7 +1,7 @@
 //! Changes that cannot matter: the result must come from the cache, all of it or the
 //! part that the change does not reach.
 
-use crate::space::{TestSpace, small};
+use crate::space::{Program, TestSpace, small};
 use crate::{KERNEL, ONE, TWO, warm};
 
 fn space(name: &str) -> TestSpace {
@@ -197,6 +197,27 @@ fn temporary_folder_elsewhere() {
     crate::space::make_dir(&space.beside("other-tmp"));
     space.set_env("TMPDIR", "{beside}/other-tmp");
     space.agree(TWO).demand_direct_hit();
+}
+
+/// nvcc fails where it cannot make intermediate files, also if the result is known.
+#[test]
+fn without_a_temporary_folder_nvcc_fails() {
+    let mut space = space("no-tmpdir");
+    warm(&space, ONE);
+    space.write("file", "");
+    for folder in ["{work}/file", "{work}/missing", "missing"] {
+        space.set_env("TMPDIR", folder);
+        // The messages name files with process numbers.
+        let ends = [Program::Nvcc, Program::Launcher].map(|program| {
+            let outcome = space.run(&program, &space.words(ONE));
+            let told = outcome.stderr_text();
+            (outcome.code, told.split("tmpxft").next().map(str::to_owned))
+        });
+        assert_eq!(ends[0], ends[1], "{folder}");
+        assert_ne!(ends[0].0, 0, "{folder}");
+    }
+    crate::space::make_dir(&space.work().join("missing"));
+    space.agree(ONE).demand_direct_hit();
 }
 
 #[test]
