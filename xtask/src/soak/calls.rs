@@ -2,7 +2,7 @@
 
 use std::fs::{self, File};
 use std::io;
-use std::os::unix::process::ExitStatusExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -115,7 +115,71 @@ pub(super) fn clear(folder: &Path) {
     }
 }
 
+/// Starts the line with warpcc, sends a signal to warpcc after some milliseconds, and waits until its tools have ended.
+pub(super) fn run_killed(
+    space: &Space,
+    signal: &str,
+    milliseconds: u64,
+    line: &[String],
+) -> io::Result<()> {
+    let words = words_of_warpcc(space, line);
+    let mut command = command(space, &words, "killed", &space.cache)?;
+    command.process_group(0);
+    meeting::during(space, || {
+        let mut child = spawn(command)?;
+        std::thread::sleep(Duration::from_millis(milliseconds));
+        let group = child.id();
+        in_shell(&format!("kill -{signal} {group}"))?;
+        let began = Instant::now();
+        while child.try_wait()?.is_none() || in_shell(&format!("kill -0 -{group}"))? {
+            if began.elapsed() > PATIENCE {
+                in_shell(&format!("kill -KILL -{group}"))?;
+                child.wait()?;
+                return Err(io::Error::other(format!(
+                    "signal {signal} does not end a call"
+                )));
+            }
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        Ok(())
+    })?;
+    clear(&space.root.join("tmp"));
+    // Its private folders may be elsewhere. A later call of the same command would remove them.
+    let elsewhere = space
+        .environment()
+        .remove("TMPDIR")
+        .map(|folder| space.path(&folder));
+    for entry in elsewhere
+        .and_then(|folder| fs::read_dir(folder).ok())
+        .into_iter()
+        .flatten()
+        .flatten()
+    {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        if name.starts_with("warpcc-") && name.ends_with("-builds") {
+            tree::remove(&entry.path());
+        }
+    }
+    Ok(())
+}
+
+/// Whether this line of a shell succeeds.
+fn in_shell(line: &str) -> io::Result<bool> {
+    let mut shell = Command::new("/bin/sh");
+    shell.args(["-c", line]).stderr(Stdio::null());
+    Ok(shell.status()?.success())
+}
+
 fn start(space: &Space, words: &[String], name: &str, cache: &str) -> io::Result<Child> {
+    spawn(command(space, words, name, cache)?)
+}
+
+fn spawn(mut command: Command) -> io::Result<Child> {
+    let _quiet = files_open::no_file_open();
+    command.spawn()
+}
+
+fn command(space: &Space, words: &[String], name: &str, cache: &str) -> io::Result<Command> {
     let (program, args) = (&words[0], &words[1..]);
     let limits = space.limits.iter();
     let limits = limits.map(|(option, value)| format!("ulimit -{option} {value} && "));
@@ -142,8 +206,7 @@ fn start(space: &Space, words: &[String], name: &str, cache: &str) -> io::Result
     if let Some(guard) = &space.without {
         command.env("WARPCC_TEST_UNSOUND", guard);
     }
-    let _quiet = files_open::no_file_open();
-    command.spawn()
+    Ok(command)
 }
 
 fn finish(space: &Space, mut child: Child, name: &str) -> io::Result<CallOutcome> {

@@ -28,7 +28,7 @@ impl Step {
 
     /// Whether nvcc and warpcc run in this step.
     pub fn is_call(&self) -> bool {
-        matches!(self.verb(), "call" | "pair")
+        matches!(self.verb(), "call" | "together")
     }
 }
 

@@ -182,6 +182,14 @@ pub fn call(random: &mut Random, fake: bool) -> Vec<String> {
     words
 }
 
+/// The same call, ended by a signal after a random time.
+fn killed(random: &mut Random, line: &[String], search: &[String], fake: bool) -> Step {
+    let signal = random.one(&["KILL", "KILL", "KILL", "TERM", "INT", "HUP"]);
+    let milliseconds = random.below(if fake { 150 } else { 1500 }).to_string();
+    let words = ["kill", signal, &milliseconds].map(str::to_owned);
+    Step(words.iter().chain(line).chain(search).cloned().collect())
+}
+
 /// A whole history.
 pub fn invent(seed: u64, fake: bool) -> History {
     let mut random = Random::new(seed);
@@ -197,11 +205,13 @@ pub fn invent(seed: u64, fake: bool) -> History {
         // Both calls would keep their files in one folder, and the order of the calls would decide which ones stay.
         let shares_a_folder = line.iter().any(|w| w == "-keep-dir" || w == "-odir");
         if random.chance(5) && !shares_a_folder {
-            words[0] = "pair".to_owned();
-
-            words.push("--".to_owned());
-            let other = line.iter().map(|w| w.replace("out/", "out/2"));
-            words.extend(other.chain(search.iter().cloned()));
+            words[0] = "together".to_owned();
+            for number in 2..=2 + random.below(3) {
+                words.push("--".to_owned());
+                let folder = format!("out/{number}");
+                words.extend(line.iter().map(|w| w.replace("out/", &folder)));
+                words.extend(search.iter().cloned());
+            }
         }
         Step(words)
     };
@@ -232,6 +242,9 @@ pub fn invent(seed: u64, fake: bool) -> History {
         };
         let more = missing(random, &steps, &line, fake);
         steps.extend(more);
+        if random.chance(5) {
+            steps.push(killed(random, &line, &search, fake));
+        }
         if setting.go_on(random, &mut steps) {
             steps.push(as_call(random, &usual));
         }

@@ -6,7 +6,9 @@ use std::io;
 use std::path::Path;
 
 use super::by_chance;
-use super::calls::{CallOutcome, clear, differences, run_nvcc, run_warpcc, run_without_cache};
+use super::calls::{
+    CallOutcome, clear, differences, run_killed, run_nvcc, run_warpcc, run_without_cache,
+};
 use super::history::{History, Step};
 use super::space::Space;
 use super::threaded;
@@ -49,7 +51,12 @@ pub fn judge(space: &mut Space, history: &History, compared: Compared) -> io::Re
     for (at, step) in history.0.iter().enumerate() {
         if !step.is_call() {
             verdict.changes += 1;
-            space.change(step);
+            match step.rest() {
+                [signal, time, line @ ..] if step.verb() == "kill" => {
+                    run_killed(space, signal, time.parse().unwrap_or(0), line)?;
+                }
+                _ => space.change(step),
+            }
             continue;
         }
         let lines = lines_of(step);
@@ -76,7 +83,7 @@ pub fn judge(space: &mut Space, history: &History, compared: Compared) -> io::Re
     Ok(verdict)
 }
 
-/// The command lines of a `call`, or of a `pair`, whose second line comes after `--`.
+/// The command lines of a step, with `--` between them.
 fn lines_of(step: &Step) -> Vec<Vec<String>> {
     let lines = step.rest().split(|word| word == "--");
     lines.map(<[String]>::to_vec).collect()
