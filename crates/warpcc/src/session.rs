@@ -5,6 +5,7 @@
 mod call;
 mod lookup;
 mod options;
+mod unusable_directory;
 mod unusable_input;
 
 use std::ffi::OsString;
@@ -22,6 +23,7 @@ use warpcc_remote_client::{RemoteProgram, SharedCaches};
 pub use self::call::Call;
 use self::lookup::{AfterWait, CallLookup};
 pub use self::options::CallOptions;
+pub use self::unusable_directory::{DIRECTORY_GONE, DIRECTORY_HIDDEN, unusable_directory};
 use self::unusable_input::{irregular_input, missing_input};
 use crate::build::{self, BuildOptions, Built};
 use crate::bypass::{Bypass, MISSING_INPUT};
@@ -60,8 +62,8 @@ impl<'a> Session<'a> {
         call: Call<'a>,
     ) -> Result<Self, Bypass> {
         let context = call.context;
-        if context.directory.as_os_str().is_empty() {
-            return Err(Unsupported::new("the working directory is gone", "").into());
+        if let Some(reason) = unusable_directory(&context.directory) {
+            return Err(Unsupported::new(reason, "").into());
         }
         if standard_streams::any_was_closed() {
             return Err(Unsupported::new(standard_streams::CLOSED, "").into());

@@ -17,6 +17,7 @@ use crate::messages::Streams;
 use crate::place;
 use crate::request::Request;
 use crate::scratch::Scratch;
+use crate::session::unusable_directory;
 use crate::signals::Interrupt;
 
 /// Puts the outputs in place, and stores the whole call when it succeeded.
@@ -34,6 +35,10 @@ pub(super) fn publish(
         0 => store_call(request, options, graph, run, &interrupt.messages.so_far()),
         _ => Ok(Vec::new()),
     };
+    // A folder that was moved meanwhile takes the outputs with it: nvcc's tools find it without its name.
+    if let Some(reason) = unusable_directory(&request.directory) {
+        return Err(Unsupported::new(reason, ""));
+    }
     for (current_path, plan) in &run.outputs {
         if current_path.exists() {
             let to = request.directory.join(plan);

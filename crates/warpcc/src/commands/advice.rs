@@ -148,8 +148,12 @@ const TABLE: &[(&str, &str)] = &[
         "nothing: warpcc has removed the results that it had fetched for this call",
     ),
     (
-        "the working directory is gone",
+        crate::session::DIRECTORY_GONE,
         "change to a folder that exists",
+    ),
+    (
+        crate::session::DIRECTORY_HIDDEN,
+        "leave the folder and enter it again by its name",
     ),
     (
         "nvcc cannot be started",

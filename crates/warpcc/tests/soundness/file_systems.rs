@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime};
 
 use warpcc_cache::{InputManifestBuilder, ManifestVerdict, Signature};
 
-use crate::space::{TestSpace, make_dir};
+use crate::space::{Exactness, Program, TestSpace, make_dir};
 use crate::{KERNEL, ONE};
 use mounts::{IMAGES, MountKind, RELAYERED, WRITABLE, inside, say};
 
@@ -249,5 +249,37 @@ fn a_lower_layer_is_replaced() {
         }
         space.agree(line).demand_no_direct_hit();
         space.agree(line).demand_direct_hit();
+    }
+}
+
+/// A folder is mounted over the working directory: its name leads to other files than relative paths.
+#[test]
+fn a_mount_hides_the_working_directory() {
+    const UNDER_A_MOUNT: &str = "mount --bind \"$0\" . || exit 99
+        \"$@\"; code=$?
+        at=$PWD; cd /; umount \"$at\" || exit 98
+        exit $code";
+    if !inside("file_systems::a_mount_hides_the_working_directory") {
+        return;
+    }
+    let space = TestSpace::new("hidden");
+    let other = space.beside("other");
+    make_dir(&other);
+    space.write("case.cu", &format!("#include \"a.h\"\n{KERNEL}"));
+    std::fs::write(other.join("case.cu"), "int other;\n").expect("another source");
+    let path = |path: &Path| path.to_string_lossy().into_owned();
+    let first = [
+        "-uc".to_owned(),
+        UNDER_A_MOUNT.to_owned(),
+        path(&other),
+        path(&TestSpace::warpcc()),
+        path(&space.toolkit.nvcc),
+    ];
+    let hidden = Program::Other("sh".into(), first.to_vec());
+    for value in [1, 2] {
+        write_header(&space, "a.h", value);
+        space.agree_as(&hidden, PTX, Exactness::Bytes);
+        let names = std::fs::read_dir(&other).expect("a folder").count();
+        assert_eq!(names, 1, "a file was written into the mounted folder");
     }
 }
