@@ -114,15 +114,15 @@ fn what_the_device_text_does_not_show_counts() {
 #[test]
 fn a_wrong_source_is_reported_as_by_nvcc() {
     let space = space("cutoff-wrong", Toolkit::newest());
-    edit(&space, &source(None), TWO);
+    edit(&space, &source(None), ONE);
     for (from, to) in [("return 100", "return unknown"), ("*p = part", "*p = gone")] {
-        let built = edit(&space, &source(None).replace(from, to), TWO);
+        let built = edit(&space, &source(None).replace(from, to), ONE);
         assert_ne!(built.outcome.code, 0);
     }
     let warned = source(None).replace("*p = part", "int unused; *p = part");
-    edit(&space, &warned, TWO);
+    edit(&space, &warned, ONE);
     // On another line: the message names that one.
-    edit(&space, &format!("\n\n{warned}"), TWO);
+    edit(&space, &format!("\n\n{warned}"), ONE);
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Changes to the variables and the folder a command runs in.
 
 use crate::space::{Program, TestSpace};
-use crate::{KERNEL, ONE, TWO, rebuilt, warm};
+use crate::{KERNEL, ONE, rebuilt, warm};
 
 fn space(name: &str) -> TestSpace {
     let space = TestSpace::new(name);
@@ -71,14 +71,14 @@ fn dependencies_output() {
 fn nvcc_append_flags() {
     let mut space = space("append-flags");
     space.set_env("NVCC_APPEND_FLAGS", "-DVALUE=1");
-    warm(&space, TWO);
+    warm(&space, ONE);
     space.set_env("NVCC_APPEND_FLAGS", "-DVALUE=2");
-    rebuilt(&space, TWO);
+    rebuilt(&space, ONE);
     space.unset_env("NVCC_APPEND_FLAGS");
     space.set_env("NVCC_PREPEND_FLAGS", "-DVALUE=3");
-    rebuilt(&space, TWO);
+    rebuilt(&space, ONE);
     space.set_env("NVCC_PREPEND_FLAGS", "-DVALUE=4");
-    rebuilt(&space, TWO);
+    rebuilt(&space, ONE);
 }
 
 #[test]

@@ -35,7 +35,7 @@ fn touched_source_whose_time_is_in_the_line_table() {
             "#define VALUE 1\ninline __device__ int g(int x) { return x + 1; }\n",
         );
         for more in ["-lineinfo", "-G"] {
-            let line = &format!("{TWO} {more}");
+            let line = &format!("{ONE} {more}");
             space.agree(line);
             for name in ["a.h", "case.cu"] {
                 space.set_old(name);
@@ -77,10 +77,10 @@ fn touched_source_whose_time_is_in_a_linked_line_table() {
 #[test]
 fn unrelated_file_appears() {
     let space = space("unrelated");
-    warm(&space, TWO);
+    warm(&space, ONE);
     space.write("unrelated.txt", "nothing");
     space.write("unrelated/x.h", "");
-    space.agree(TWO).demand_direct_hit();
+    space.agree(ONE).demand_direct_hit();
 }
 
 #[test]
@@ -103,13 +103,13 @@ fn comment_in_a_header_runs_no_ptxas() {
 #[test]
 fn host_only_line_runs_no_ptxas() {
     let space = space("host-line");
-    warm(&space, TWO);
+    warm(&space, ONE);
     space.write(
         "case.cu",
         &format!("#include \"a.h\"\n{KERNEL}int more() {{ return 3; }}\n"),
     );
     space
-        .agree(TWO)
+        .agree(ONE)
         .demand_no_fallback()
         .demand_hits_of(&["ptxas"]);
 }
@@ -149,16 +149,16 @@ fn only_the_fat_binary_changes() {
 #[test]
 fn another_output_name() {
     let space = space("output-name");
-    warm(&space, TWO);
+    warm(&space, ONE);
     space
-        .agree(&TWO.replace("out.o", "other.o"))
+        .agree(&ONE.replace("out.o", "other.o"))
         .demand_no_tool_ran();
     space.write("sub/readme", "");
     space
-        .agree(&TWO.replace("out.o", "sub/other.o"))
+        .agree(&ONE.replace("out.o", "sub/other.o"))
         .demand_no_tool_ran();
     space
-        .agree(&TWO.replace("-o out.o", ""))
+        .agree(&ONE.replace("-o out.o", ""))
         .demand_no_tool_ran();
 }
 
@@ -193,10 +193,10 @@ fn variables_that_do_not_count() {
 #[test]
 fn temporary_folder_elsewhere() {
     let mut space = space("tmpdir");
-    warm(&space, TWO);
+    warm(&space, ONE);
     crate::space::make_dir(&space.beside("other-tmp"));
     space.set_env("TMPDIR", "{beside}/other-tmp");
-    space.agree(TWO).demand_direct_hit();
+    space.agree(ONE).demand_direct_hit();
 }
 
 /// nvcc fails where it cannot make intermediate files, also if the result is known.

@@ -1,7 +1,7 @@
 //! Edits that move words to other lines and change nothing else: the front ends do not run again, unless a line can show.
 
-use crate::TWO;
 use crate::space::{Exactness, Program, Snapshot, TestSpace, Toolkit, differences, small};
+use crate::{ONE, TWO};
 
 /// A closure, a name without linkage and a launch: what the front ends make names for.
 const SOURCE: &str = r#"template<class F> __device__ int run(F f) { return f(1); }
@@ -27,18 +27,17 @@ fn moved(source: &str) -> [String; 4] {
 
 /// In each toolkit: the source as it is, then with its words on other lines. Whether the front ends ran again is as demanded.
 #[track_caller]
-fn follow(name: &str, source: &str, options: &str, needed: &[&str], shared: &[&str]) {
+fn follow(name: &str, source: &str, line: &str, needed: &[&str], shared: &[&str]) {
     for toolkit in Toolkit::all() {
         let space = TestSpace::with_toolkit(name, small(toolkit));
-        let line = format!("{TWO} {options}");
         space.write("case.cu", source);
         // With line tables, release 13.0 writes the time into the result.
         space.set_old("case.cu");
-        space.build(&line).demand_no_fallback();
+        space.build(line).demand_no_fallback();
         for text in moved(source) {
             space.write("case.cu", &text);
             space.set_old("case.cu");
-            let built = space.agree(&line);
+            let built = space.agree(line);
             built.demand_no_direct_hit().demand_no_fallback();
             built.demand_hits_of(shared);
             let again = needed.iter().filter(|tool| built.stats.missed(tool) == 0);
@@ -50,7 +49,7 @@ fn follow(name: &str, source: &str, options: &str, needed: &[&str], shared: &[&s
 #[test]
 fn a_comment_runs_no_front_end() {
     let tools = ["cudafe++", "cicc", "ptxas"];
-    follow("lines", SOURCE, "-DMORE=0", &[], &tools);
+    follow("lines", SOURCE, &format!("{TWO} -DMORE=0"), &[], &tools);
 }
 
 #[test]
@@ -60,7 +59,7 @@ fn a_line_that_is_asked_for_counts() {
         for toolkit in Toolkit::chosen() {
             let space = TestSpace::with_toolkit("lines-asked", small(toolkit));
             let source = SOURCE.replace("*p = part + ", &format!("*p = {asked} + "));
-            let line = format!("{TWO} -DMORE=0");
+            let line = format!("{ONE} -DMORE=0");
             space.write("case.cu", &source);
             space.build(&line);
             for text in &moved(&source)[..2] {
@@ -115,7 +114,7 @@ fn a_header_with_a_source_location_needs_no_lines_of_the_source() {
     ];
     for toolkit in Toolkit::all() {
         let space = TestSpace::with_toolkit("lines-location", small(toolkit));
-        let line = format!("{TWO} -DMORE=0");
+        let line = format!("{ONE} -DMORE=0");
         space.write("location.h", LOCATION);
         front_ends_rest(&space, &line, &source);
         for source in &calls {
@@ -145,7 +144,7 @@ template <> __device__ inline int pick<int>(int value) { assert(value); return v
 #[test]
 fn a_header_with_assertions_needs_no_lines_of_the_source() {
     let space = TestSpace::new("lines-asserts");
-    let line = format!("{TWO} -DMORE=0");
+    let line = format!("{ONE} -DMORE=0");
     space.write("asserts.h", ASSERTS);
     let source = SOURCE.replace(
         "*p = part + ",
@@ -181,7 +180,7 @@ const UNNAMED: [(&str, &str); 10] = [
 #[test]
 fn a_line_that_is_asked_for_without_a_name_counts() {
     let space = TestSpace::new("lines-unnamed");
-    let line = format!("{TWO} -DMORE=0 -w");
+    let line = format!("{ONE} -DMORE=0 -w");
     for (header, used) in UNNAMED {
         space.write("header.h", &format!("#pragma once\n{header}\n"));
         let source = SOURCE.replace("*p = part + ", &format!("*p = part + {used} + "));
@@ -201,7 +200,7 @@ fn line_tables_hold_lines() {
         follow(
             "lines-tables",
             SOURCE,
-            &format!("-DMORE=0 {option}"),
+            &format!("{ONE} -DMORE=0 {option}"),
             again,
             &[],
         );
@@ -212,17 +211,18 @@ fn line_tables_hold_lines() {
 fn a_warning_names_the_line_of_this_text() {
     // One from the host compiler, one from both front ends.
     let host = SOURCE.replace("return next(2)", "return (*p > many)");
-    let all = "-DMORE=0 -Xcompiler=-Wall";
-    follow("lines-warned", &host, all, &["host"], &["ptxas"]);
+    let line = format!("{ONE} -DMORE=0");
+    let all = format!("{line} -Xcompiler=-Wall");
+    follow("lines-warned", &host, &all, &["host"], &["ptxas"]);
     let both = SOURCE.replace("*p = part", "int unused; *p = part");
-    follow("lines-told", &both, "-DMORE=0", &["cicc"], &[]);
+    follow("lines-told", &both, &line, &["cicc"], &[]);
 }
 
 #[test]
 fn a_failing_host_compile_names_the_line_of_this_text() {
     for toolkit in Toolkit::chosen() {
         let space = TestSpace::with_toolkit("lines-error", small(toolkit));
-        let line = format!("{TWO} -DMORE=0 -Xcompiler=-Wall");
+        let line = format!("{ONE} -DMORE=0 -Xcompiler=-Wall");
         space.write("case.cu", SOURCE);
         space.build(&line);
         let unused = SOURCE.replace("return next(2)", "return (*p > many)");
@@ -237,7 +237,7 @@ fn a_failing_host_compile_names_the_line_of_this_text() {
 #[test]
 fn a_raw_string_keeps_its_lines() {
     let space = TestSpace::new("lines-raw");
-    let line = format!("{TWO} -DMORE=0");
+    let line = format!("{ONE} -DMORE=0");
     let source = SOURCE.replace("\"words\"", "R\"(words\n\n# 1 \"x\"\n)\"");
     space.write("case.cu", &source);
     space.build(&line);
@@ -255,7 +255,7 @@ fn a_raw_string_keeps_its_lines() {
 #[test]
 fn intermediate_files_that_are_kept_have_their_own_lines() {
     let space = TestSpace::new("lines-kept");
-    let line = format!("{TWO} -DMORE=0");
+    let line = format!("{ONE} -DMORE=0");
     space.write("case.cu", SOURCE);
     space.build(&line);
     let kept = format!("{line} -keep");
@@ -338,7 +338,7 @@ fn an_assembler_that_fails_names_the_line_of_this_text() {
         let space = TestSpace::with_toolkit("lines-assembler", small(toolkit));
         let bytes = space.work().join("bytes").display().to_string();
         let source = format!("{SOURCE}void in() {{ asm(\".incbin \\\"{bytes}\\\"\"); }}\n");
-        let line = format!("{TWO} -DMORE=0");
+        let line = format!("{ONE} -DMORE=0");
         space.write("bytes", "12345678");
         space.write("case.cu", &source);
         space.build(&line);

@@ -21,7 +21,7 @@ fn macro_changes() {
 fn option_file_changes() {
     let space = space("option-file");
     space.write("opts.txt", "-DVALUE=1\n");
-    let line = &format!("{TWO} -optf opts.txt");
+    let line = &format!("{ONE} -optf opts.txt");
     warm(&space, line);
     space.write("opts.txt", "-DVALUE=2\n");
     rebuilt(&space, line);
@@ -110,18 +110,18 @@ fn a_pipe_of_options_is_left_to_nvcc() {
 fn forced_header_changes() {
     let space = space("forced-header");
     space.write("forced.h", "#define VALUE 1\n");
-    let line = &format!("{TWO} -include forced.h");
+    let line = &format!("{ONE} -include forced.h");
     warm(&space, line);
     space.write("forced.h", "#define VALUE 2\n");
     rebuilt(&space, line);
     space.write("other.h", "#define VALUE 2\n");
-    rebuilt(&space, &format!("{TWO} -include other.h"));
+    rebuilt(&space, &format!("{ONE} -include other.h"));
 }
 
 #[test]
 fn options_of_every_tool_count() {
     let space = space("tool-options");
-    let line = &format!("{TWO} -DVALUE=1");
+    let line = &format!("{ONE} -DVALUE=1");
     warm(&space, line);
     for more in [
         "-Xptxas -O1",

@@ -66,10 +66,10 @@ fn header_that_only_the_host_includes() {
         &format!("{source}{KERNEL}"),
         "#define VALUE 1\n",
     );
-    warm(&space, TWO);
+    warm(&space, ONE);
     space.write("a.h", "#define VALUE 2\n");
     space
-        .agree(TWO)
+        .agree(ONE)
         .demand_no_direct_hit()
         .demand_hits_of(&["cicc", "ptxas"]);
 }
@@ -80,9 +80,9 @@ fn text_of_the_host_pass_changes() {
         |n: u32| format!("#ifndef __CUDA_ARCH__\nint only_host() {{ return {n}; }}\n#endif\n");
     let space = with_header("text-host", &including(), "#define VALUE 1\n");
     space.write("case.cu", &(including() + &text(1)));
-    warm(&space, TWO);
+    warm(&space, ONE);
     space.write("case.cu", &(including() + &text(2)));
-    rebuilt(&space, TWO);
+    rebuilt(&space, ONE);
 }
 
 #[test]
@@ -169,7 +169,7 @@ fn header_edited_during_the_compile() {
     for (round, delay) in [15, 60, 120, 240].into_iter().enumerate() {
         let name = format!("edit-during-{delay}");
         let space = with_header(&name, &including(), "#define VALUE 100\n");
-        let args = space.words(TWO);
+        let args = space.words(ONE);
         let mut child = space
             .command(&crate::space::Program::Launcher, &args)
             .spawn()
@@ -178,9 +178,9 @@ fn header_edited_during_the_compile() {
         space.write("a.h", &format!("#define VALUE {}\n", 101 + round));
         child.wait().expect("waiting for warpcc");
         // Whatever that gave, the settled header's result must be nvcc's.
-        space.agree(TWO);
+        space.agree(ONE);
         space.write("a.h", "#define VALUE 100\n");
-        space.agree(TWO);
+        space.agree(ONE);
     }
 }
 

@@ -1,9 +1,9 @@
 //! Tests files besides the outputs that depend on how warpcc runs a plan: several steps append to one, or its name holds the
 //! name of a temporary folder.
 
+use crate::ONE;
 use crate::side_files::{REASON, space};
 use crate::space::{Program, Snapshot, TestSpace};
-use crate::{ONE, TWO};
 
 /// Runs a call with nvcc and twice with warpcc, and prepares each. The lines of the file that it writes must be nvcc's.
 #[track_caller]
@@ -63,7 +63,7 @@ fn an_options_file_whose_name_the_shell_changes_is_nvccs() {
         let mut space = crate::simple("options-through-shell");
         space.set_env("NAME", "options");
         space.write("options", "-Xclang -header-include-file -Xclang list");
-        let line = format!("{TWO} -ccbin clang++-14 -Xcompiler {word}");
+        let line = format!("{ONE} -ccbin clang++-14 -Xcompiler {word}");
         demand_nvccs_lines(&space, &line, "list", || space.write("list", "old\n"));
     }
 }

@@ -54,11 +54,11 @@ fn link_to_the_host_compiler_is_retargeted() {
 #[test]
 fn another_toolkit() {
     let mut space = space("toolkit");
-    warm(&space, TWO);
+    warm(&space, ONE);
     space.toolkit = small(Toolkit::older());
-    rebuilt(&space, TWO);
+    rebuilt(&space, ONE);
     space.toolkit = small(Toolkit::newest());
-    space.agree(TWO).demand_direct_hit();
+    space.agree(ONE).demand_direct_hit();
 }
 
 #[test]
@@ -67,9 +67,9 @@ fn another_toolkit_at_the_same_path() {
     let (newest, older) = (small(Toolkit::newest()), small(Toolkit::older()));
     space.link("cuda", &newest.top().to_string_lossy());
     space.toolkit.nvcc = space.work().join("cuda/bin/nvcc");
-    space.build(TWO);
+    space.build(ONE);
     space.link("cuda", &older.top().to_string_lossy());
-    space.agree(TWO).demand_no_direct_hit();
+    space.agree(ONE).demand_no_direct_hit();
 }
 
 /// A toolkit of links whose tools can be replaced one by one.
@@ -101,7 +101,7 @@ fn a_tool_of_the_toolkit_is_replaced() {
     linked_toolkit(&space);
     let real = space.toolkit.top().join("bin/ptxas");
     space.toolkit.nvcc = space.beside("toolkit/bin/nvcc");
-    warm(&space, TWO);
+    warm(&space, ONE);
     let ptxas = space.beside("toolkit/bin/ptxas");
     fs::remove_file(&ptxas).expect("the link");
     space.script(
@@ -109,7 +109,7 @@ fn a_tool_of_the_toolkit_is_replaced() {
         &format!("#!/bin/sh\nexec {} -O0 \"$@\"\n", real.display()),
     );
     fs::rename(space.work().join("ptxas"), &ptxas).expect("the new ptxas");
-    space.agree(TWO).demand_no_direct_hit();
+    space.agree(ONE).demand_no_direct_hit();
 }
 
 #[test]
