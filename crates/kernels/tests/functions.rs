@@ -171,7 +171,7 @@ fn host_program(cases: &[Case], folder: &Path) -> PathBuf {
     let built = Command::new("g++")
         .args([
             "-std=c++17",
-            "-O1",
+            "-O0",
             "-ffp-contract=off",
             "-fno-strict-aliasing",
             "-w",

@@ -203,7 +203,7 @@ fn host_library(bundle: &Bundle, folder: &Path) -> PathBuf {
     let built = Command::new("g++")
         .args([
             "-std=c++20",
-            "-O1",
+            "-O0",
             "-shared",
             "-fPIC",
             "-fno-strict-aliasing",
