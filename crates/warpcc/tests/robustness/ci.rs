@@ -148,7 +148,7 @@ fn build_three_times(space: &mut TestSpace, mode: &str, steps: &[Step]) {
             space.write("two.cu", "__global__ void two(int *x) { *x += 22; }\n");
         }
         space.remove("build");
-        let run = Run::new(space, name, event, &service);
+        let run = Run::new(space, event, &service);
         let phase = |name: &str| {
             let text = format!("phase == '{name}'");
             steps.iter().filter(move |step| step.text.contains(&text))
@@ -195,7 +195,7 @@ fn the_lines_for_github_build_and_hit() {
         ("third", "pull_request", (0, 2), 1),
     ] {
         space.remove("build");
-        let run = Run::new(&mut space, name, event, &service);
+        let run = Run::new(&mut space, event, &service);
         for step in &steps {
             run.step(&mut space, step, &saved);
         }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use warpcc_testkit::github_cache::GithubCache;
 
 use super::shell;
-use crate::space::{Program, TestSpace};
+use crate::space::{Program, TestSpace, remove_tree};
 
 /// One step of GitHub's: its text, and what it runs.
 pub(super) struct Step {
@@ -45,14 +45,20 @@ pub(super) struct Run<'a> {
 }
 
 impl<'a> Run<'a> {
+    /// A job in the folder that a runner empties before each. The Python environment alone stays: to make it is most of
+    /// the time of a job, and the first job has shown that it is made where there is none.
     pub(super) fn new(
         space: &mut TestSpace,
-        name: &str,
         event: &'static str,
         service: &'a GithubCache,
     ) -> Self {
-        let temporary = space.beside(name);
+        let temporary = space.beside("runner");
         fs::create_dir_all(&temporary).expect("a folder");
+        for item in fs::read_dir(&temporary).expect("a folder").flatten() {
+            if item.file_name() != "warpcc-venv" {
+                remove_tree(&item.path());
+            }
+        }
         for (variable, file) in [
             ("RUNNER_TEMP", ""),
             ("GITHUB_ENV", "env"),
