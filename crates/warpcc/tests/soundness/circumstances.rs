@@ -128,27 +128,42 @@ fn what_standard_input_is() {
     }
 }
 
+/// Names that lead to standard input.
+const STDIN: [&str; 4] = [
+    "/dev/../dev/stdin",
+    "/proc/thread-self/fd/0",
+    "/proc/$$/fd/0",
+    "./mine",
+];
+
+/// What a script may ask of such a name: what kind of file it is, where it leads, what is in it.
+fn questions(name: &str) -> [String; 3] {
+    [
+        format!("$([ -p {name} ] && echo 1)"),
+        format!("$(readlink -f {name} | tr -dc :r | wc -c)"),
+        format!("$(cat {name}; echo 1)"),
+    ]
+}
+
 /// Every name that leads to standard input is one, and the host compiler's own text need not have it.
 #[test]
 fn standard_input_by_any_name() {
-    let names = [
-        "/dev/../dev/stdin",
-        "/proc/thread-self/fd/0",
-        "/proc/$$/fd/0",
-        "./mine",
-    ];
-    for name in names {
-        for value in [
-            format!("$([ -p {name} ] && echo 1)"),
-            format!("$(readlink -f {name} | tr -dc :r | wc -c)"),
-            format!("$(cat {name}; echo 1)"),
-        ] {
-            by_hidden_words(&value, "");
-        }
+    for (number, name) in STDIN.into_iter().enumerate() {
+        by_hidden_words(&questions(name)[number % 3], "");
     }
     // By another descriptor.
     by_hidden_words("$(cat <&5; echo 1)", "exec 5<&0 0</dev/null\n");
     by_hidden_words("$([ -p /dev/fd/5 ] && echo 1)", "exec 5<&0 0</dev/null\n");
+}
+
+/// A long test: every question of every name.
+#[test]
+fn standard_input_by_any_name_in_every_way() {
+    for name in STDIN {
+        for value in questions(name) {
+            by_hidden_words(&value, "");
+        }
+    }
 }
 
 /// Builds with and without an input, below a script whose words are in a file of settings.
