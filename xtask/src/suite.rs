@@ -10,9 +10,10 @@ mod servers;
 mod setup;
 mod times;
 
+use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant, SystemTime};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 
 use crate::workloads::cmake;
 use crate::{matrix, process, repo, tidy, toolkit};
@@ -49,7 +50,7 @@ enum Headers {
 
 /// `cargo xtask test`.
 pub fn main(options: &SuiteOptions) -> Result<()> {
-    let mut suite = Suite::default();
+    let mut suite = Suite::new();
     let headers = match options.whole_headers {
         true => Headers::Whole,
         false => Headers::Small,
@@ -64,6 +65,9 @@ pub fn main(options: &SuiteOptions) -> Result<()> {
     let thorough = !options.quick;
 
     suite.step("equipment", || setup::install(thorough));
+    // It builds in a folder of its own. clippy and rustdoc alone leave most of a second processor idle.
+    let fuzzed = (thorough && repo::root().join("fuzz/Cargo.toml").exists())
+        .then(|| BegunStep::begin("fuzz", fuzz));
     suite.step("fmt", || {
         // Only the names of the files: the remedy is `cargo fmt`.
         process::run(process::cargo("fmt").args(["--all", "--", "--check", "-l"]))
@@ -83,6 +87,18 @@ pub fn main(options: &SuiteOptions) -> Result<()> {
             process::run(process::cargo("deny").args(["check", "licenses", "bans", "sources"]))
         });
         suite.step("doc", documentation);
+        if let Some(fuzzed) = fuzzed {
+            suite.finish_step(fuzzed);
+        }
+        // All at once, so that the chain of our crates does not keep a processor waiting.
+        suite.step("build", || {
+            process::run(process::cargo("nextest").args([
+                "run",
+                "--locked",
+                "--workspace",
+                "--no-run",
+            ]))
+        });
         suite.step("doctest", || {
             process::run(process::cargo("test").args([
                 "--locked",
@@ -91,9 +107,6 @@ pub fn main(options: &SuiteOptions) -> Result<()> {
                 "--quiet",
             ]))
         });
-        if repo::root().join("fuzz/Cargo.toml").exists() {
-            suite.step("fuzz", fuzz);
-        }
         suite.step("cmake", cmake_project);
         suite.step("matrix", || matrix::quick(None));
     }
@@ -109,7 +122,7 @@ pub fn main(options: &SuiteOptions) -> Result<()> {
 
 /// `cargo xtask soak --tests`: the long tests that `cargo xtask test` leaves out (`default-filter` in `.config/nextest.toml`).
 pub fn long_tests() -> Result<()> {
-    let mut suite = Suite::default();
+    let mut suite = Suite::new();
     suite.step("equipment", || setup::install(true));
     let select = ["-E", "not default()"].map(str::to_owned);
     suite.step("nextest", || tests(&select, Headers::Small));
@@ -146,7 +159,7 @@ fn documentation() -> Result<()> {
     process::run(command.env("RUSTDOCFLAGS", "--deny warnings"))
 }
 
-fn fuzz() -> Result<()> {
+fn fuzz() -> Result<String> {
     let mut command = process::cargo("run");
     command.args([
         "--release",
@@ -155,13 +168,13 @@ fn fuzz() -> Result<()> {
         "--target-dir",
     ]);
     command.arg(repo::target_dir().join("fuzz"));
-    process::run(command.args(["--", "all", "--seconds", FUZZ_SECONDS]))
+    process::output(command.args(["--", "all", "--seconds", FUZZ_SECONDS]))
 }
 
 /// llama.cpp's ggml through CMake and Ninja. Its sources come from PyPI the first time, and stay
 /// next to the toolkits.
 fn cmake_project() -> Result<()> {
-    // The same build as nextest's, so that nothing is built twice.
+    // A part of nextest's build, so that nothing is built twice.
     let build = ["--locked", "--workspace", "--bins", "--quiet"];
     process::run(process::cargo("build").args(build))?;
     let warpcc = repo::target_dir().join("debug/warpcc");
@@ -244,21 +257,59 @@ pub fn header() -> Result<()> {
 }
 
 /// The steps run so far: how long each took, and whether it passed.
-#[derive(Default)]
 struct Suite {
+    start: Instant,
     steps: Vec<(&'static str, Duration, bool)>,
 }
 
+/// A step that runs beside others. Its output waits for its turn.
+struct BegunStep {
+    name: &'static str,
+    thread: JoinHandle<(Result<String>, Duration)>,
+}
+
+impl BegunStep {
+    fn begin(name: &'static str, run: fn() -> Result<String>) -> Self {
+        let thread = thread::spawn(move || {
+            let start = Instant::now();
+            (run(), start.elapsed())
+        });
+        Self { name, thread }
+    }
+}
+
 impl Suite {
+    fn new() -> Self {
+        Self {
+            start: Instant::now(),
+            steps: Vec::new(),
+        }
+    }
+
     /// Runs a step, and goes on after a failure, so that one run shows everything that has to be fixed.
     fn step(&mut self, name: &'static str, run: impl FnOnce() -> Result<()>) {
         println!("── {name}");
         let start = Instant::now();
         let result = run();
+        self.note(name, start.elapsed(), result);
+    }
+
+    /// Waits for a step that was begun before.
+    fn finish_step(&mut self, step: BegunStep) {
+        println!("── {}", step.name);
+        let (result, took) = match step.thread.join() {
+            Ok(ended) => ended,
+            Err(_) => (Err(anyhow!("it panicked")), Duration::ZERO),
+        };
+        let result = result.map(|said| print!("{said}"));
+        self.note(step.name, took, result);
+    }
+
+    fn note(&mut self, name: &'static str, took: Duration, result: Result<()>) {
         if let Err(error) = &result {
             eprintln!("{name}: {error:#}");
         }
-        self.steps.push((name, start.elapsed(), result.is_ok()));
+        self.steps.push((name, took, result.is_ok()));
     }
 
     fn finish(&self) -> Result<()> {
@@ -280,7 +331,8 @@ impl Suite {
             let verdict = if *passed { "ok" } else { "FAILED" };
             format!("{name:<10} {:>7.1} s  {verdict}", took.as_secs_f64())
         });
-        let total: Duration = self.steps.iter().map(|(_, took, _)| took).sum();
+        // Less than the sum: some ran beside others.
+        let total = self.start.elapsed();
         let last = format!("{:<10} {:>7.1} s", "all", total.as_secs_f64());
         lines.chain([last]).collect::<Vec<_>>().join("\n")
     }
@@ -292,7 +344,7 @@ mod tests {
 
     #[test]
     fn later_steps_run_and_the_failed_one_is_named() {
-        let mut suite = Suite::default();
+        let mut suite = Suite::new();
         let mut ran = false;
         suite.step("first", || bail!("broken"));
         suite.step("second", || {
@@ -303,5 +355,18 @@ mod tests {
         let error = suite.finish().expect_err("a step failed");
         assert_eq!(error.to_string(), "failed: first");
         assert!(suite.summary().contains("FAILED") && suite.summary().contains("second"));
+    }
+
+    #[test]
+    fn a_step_that_runs_beside_others_fails_as_they_do() {
+        let mut suite = Suite::new();
+        let begun = [
+            BegunStep::begin("broken", || bail!("broken")),
+            BegunStep::begin("lost", || panic!("lost")),
+            BegunStep::begin("well", || Ok(String::new())),
+        ];
+        begun.into_iter().for_each(|step| suite.finish_step(step));
+        let error = suite.finish().expect_err("two steps failed");
+        assert_eq!(error.to_string(), "failed: broken, lost");
     }
 }
