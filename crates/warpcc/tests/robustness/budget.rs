@@ -8,7 +8,7 @@ use crate::board_watch::BoardWatch;
 use crate::space::{Program, TestSpace, finish};
 
 /// Processes, each with three architectures.
-const PROCESSES: usize = 8;
+const PROCESSES: usize = 5;
 const SLOTS: u32 = 2;
 
 const THREE: &str = "-gencode arch=compute_80,code=sm_80 -gencode arch=compute_89,code=sm_89 \
