@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use built::{Nvidia, succeed};
+use warpcc_testkit::folders::copy_tree;
 
 /// A project of CMake and its build folder.
 struct Project {
@@ -83,23 +84,11 @@ impl Project {
     }
 }
 
-fn copy(from: &Path, to: &Path) {
-    std::fs::create_dir_all(to).expect("a folder");
-    for entry in std::fs::read_dir(from).expect("a folder") {
-        let entry = entry.expect("an entry");
-        let target = to.join(entry.file_name());
-        match entry.path().is_dir() {
-            true => copy(&entry.path(), &target),
-            false => drop(std::fs::copy(entry.path(), target).expect("copied")),
-        }
-    }
-}
-
 /// The example, in a folder of its own.
 fn example(folder: &Path) -> Project {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let project = Project::new(folder, "project", "build");
-    copy(&root.join("examples/embed"), &project.source);
+    copy_tree(&root.join("examples/embed"), &project.source).expect("copied");
     let file = project.source.join("CMakeLists.txt");
     let text = std::fs::read_to_string(&file).expect("CMakeLists.txt");
     let here = format!(

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use warpcc_testkit::Toolkit;
+use warpcc_testkit::folders::copy_tree;
 
 /// A command that finds one toolkit's libraries, and nothing of the user's.
 fn command(program: &Path, cache: &Path) -> Command {
@@ -32,25 +33,13 @@ fn said(output: &Output) -> String {
     said
 }
 
-fn copy(from: &Path, to: &Path) {
-    std::fs::create_dir_all(to).expect("a folder");
-    for entry in std::fs::read_dir(from).expect("a folder") {
-        let entry = entry.expect("an entry");
-        let target = to.join(entry.file_name());
-        match entry.path().is_dir() {
-            true => copy(&entry.path(), &target),
-            false => drop(std::fs::copy(entry.path(), target).expect("copied")),
-        }
-    }
-}
-
 #[test]
 fn the_example_links_once_and_follows_its_headers() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let root = root.canonicalize().expect("the repository");
     let folder = tempfile::tempdir().expect("a folder");
     let project = folder.path().join("project");
-    copy(&root.join("crates/rtc/examples/embed"), &project);
+    copy_tree(&root.join("crates/rtc/examples/embed"), &project).expect("copied");
     // The versions that the workspace has; nothing is downloaded.
     std::fs::copy(root.join("Cargo.lock"), project.join("Cargo.lock")).expect("copied");
     let manifest = project.join("Cargo.toml");

@@ -9,6 +9,7 @@ pub mod buildgrid;
 pub mod casd;
 #[cfg(feature = "dispatcher")]
 pub mod dispatcher;
+pub mod folders;
 pub mod github_cache;
 pub mod nvrtc;
 #[cfg(feature = "dispatcher")]

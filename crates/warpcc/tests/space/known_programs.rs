@@ -6,8 +6,9 @@
 
 use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::io;
 use std::path::{Path, PathBuf};
+
+use warpcc_testkit::folders::copy_tree;
 
 use super::{Program, TestSpace, is_small, make_dir, remove_tree};
 
@@ -82,17 +83,4 @@ fn make(space: &TestSpace, made: &Path) {
         // Another test was first.
         remove_tree(&new);
     }
-}
-
-fn copy_tree(from: &Path, to: &Path) -> io::Result<()> {
-    fs::create_dir_all(to)?;
-    for item in fs::read_dir(from)? {
-        let item = item?;
-        let to = to.join(item.file_name());
-        match item.file_type()?.is_dir() {
-            true => copy_tree(&item.path(), &to)?,
-            false => _ = fs::copy(item.path(), to)?,
-        }
-    }
-    Ok(())
 }
