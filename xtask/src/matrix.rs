@@ -64,7 +64,7 @@ pub fn quick(warpcc: Option<&Path>) -> Result<()> {
     let warpcc = match warpcc {
         Some(warpcc) => warpcc.to_owned(),
         None => {
-            let build = ["--locked", "--workspace", "--bins", "--quiet"];
+            let build = ["--locked", "--workspace", "--bin=warpcc*", "--quiet"];
             process::run(process::cargo("build").args(build))?;
             repo::target_dir().join("debug/warpcc")
         }

@@ -175,7 +175,7 @@ fn fuzz() -> Result<String> {
 /// next to the toolkits.
 fn cmake_project() -> Result<()> {
     // A part of nextest's build, so that nothing is built twice.
-    let build = ["--locked", "--workspace", "--bins", "--quiet"];
+    let build = ["--locked", "--workspace", "--bin=warpcc*", "--quiet"];
     process::run(process::cargo("build").args(build))?;
     let warpcc = repo::target_dir().join("debug/warpcc");
     cmake::quick(&toolkit::find(toolkit::NEWEST)?, &warpcc)
