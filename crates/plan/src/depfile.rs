@@ -1,8 +1,10 @@
 //! nvcc's "Filter Dependencies": writes the make rule, byte for byte, from the line markers of the preprocessed files.
 //!
-//! Seen on 13.0 and 13.5: the passes are read in the plan's order. A header counts if a marker enters it (flag 1) and its
-//! name does not begin with `<`; `-MMD` leaves out system headers (flag 3). The first appearance decides the order. A space
-//! gets a backslash, and no other character does. The target is written as it is.
+//! Seen on 13.0 and 13.5: the passes are read in the plan's order. A name counts if a line begins with `# 1 "`, after blanks
+//! or none, and the name does not begin with `<`. So `#line 1 "parser.y"` counts, and so does such a line of a raw string; the
+//! flags for entering and leaving a file do not. `-MMD` leaves out a marker with the flag of a system header (3). What a macro
+//! in the first line of such a header expands to has a marker without it. The first marker that counts decides the order. A
+//! space gets a backslash, and no other character does. The target is written as it is.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -16,38 +18,42 @@ pub const QUOTED_NAME: &str = "a quote or a backslash in a name of the dependenc
 /// options file. nvcc has the source's name from elsewhere.
 pub const NO_MARKER: &str = "a preprocessed text that does not name its source";
 
-/// A file that a line marker names.
+/// The reason for bypassing a call: nvcc reads a line of a raw string as a marker without an end, and fails.
+pub const ENDLESS_MARKER: &str = "a line marker without an end";
+
+/// The file that a line marker names.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Marker<'a> {
+struct Marker<'a> {
     /// The path after unescaping.
-    pub path: Cow<'a, [u8]>,
-    /// Flag 1: the preprocessor enters the file here.
-    pub enters: bool,
+    path: Cow<'a, [u8]>,
     /// Flag 3: a system header.
-    pub system: bool,
+    system: bool,
 }
 
-/// Calls `each` for every line marker (`# 12 "path" 1 3`) of a preprocessed text.
-pub fn markers<'a>(text: &'a [u8], mut each: impl FnMut(Marker<'a>)) {
-    if text.starts_with(b"# ")
-        && let Some(marker) = parse_marker(text)
-    {
-        each(marker);
-    }
-    for at in memmem::find_iter(text, b"\n# ") {
-        if let Some(marker) = parse_marker(&text[at + 1..]) {
-            each(marker);
+/// How a line begins that says that the first line of a file follows.
+const FIRST_LINE: &[u8] = b"# 1 \"";
+
+/// Calls `each` for every line that nvcc takes for the marker of a file's first line; with `None` where it has no end.
+fn first_lines<'a>(text: &'a [u8], mut each: impl FnMut(Option<Marker<'a>>)) {
+    for at in memmem::find_iter(text, FIRST_LINE) {
+        let mut before = text[..at].iter().rev();
+        let last = before.find(|byte| !matches!(byte, b' ' | b'\t'));
+        if last.is_none_or(|byte| *byte == b'\n') {
+            each(named(&text[at + FIRST_LINE.len()..]));
         }
     }
 }
 
-fn parse_marker(line: &[u8]) -> Option<Marker<'_>> {
-    let rest = line.strip_prefix(b"# ")?;
+/// The path with which the source's own marker begins the text, whatever its line.
+fn source_of(text: &[u8]) -> Option<Cow<'_, [u8]>> {
+    let rest = text.strip_prefix(b"# ")?;
     let digits = rest.iter().take_while(|b| b.is_ascii_digit()).count();
     let rest = rest.get(digits..)?.strip_prefix(b" \"")?;
-    if digits == 0 {
-        return None;
-    }
+    (digits > 0).then(|| named(rest))?.map(|marker| marker.path)
+}
+
+/// The marker whose name begins here.
+fn named(rest: &[u8]) -> Option<Marker<'_>> {
     let mut end = 0;
     let mut escaped = false;
     loop {
@@ -56,7 +62,7 @@ fn parse_marker(line: &[u8]) -> Option<Marker<'_>> {
             b'\n' => return None,
             b'\\' => {
                 escaped = true;
-                end += 2;
+                end += 1 + usize::from(rest.get(end + 1) != Some(&b'\n'));
             }
             _ => end += 1,
         }
@@ -69,11 +75,12 @@ fn parse_marker(line: &[u8]) -> Option<Marker<'_>> {
     };
     let flags = rest.get(end + 1..)?;
     let flags = &flags[..memchr::memchr(b'\n', flags).unwrap_or(flags.len())];
-    let has = |flag: u8| flags.split(|b| *b == b' ').any(|f| f == [flag]);
+    let mut numbers = flags
+        .split(|byte| matches!(byte, b' ' | b'\t'))
+        .take_while(|word| word.iter().all(u8::is_ascii_digit));
     Some(Marker {
         path,
-        enters: has(b'1'),
-        system: has(b'3'),
+        system: numbers.any(|word| word == b"3"),
     })
 }
 
@@ -127,47 +134,51 @@ pub struct Rule {
 ///
 /// # Errors
 /// A name has a quote or a backslash: nvcc reads the markers of such names by rules of its own, and adds names that no file
-/// has (seen on 13.5). Or a text does not begin with a marker.
+/// has (seen on 13.5). Or a text does not begin with a marker, or has one without an end.
 pub fn rule(rule: &Rule, texts: &[&[u8]]) -> Result<Vec<u8>, &'static str> {
-    let mut is_plain = true;
-    let has_marker = |text: &&[u8]| parse_marker(text).is_some();
-    if !texts.iter().all(has_marker) {
-        return Err(NO_MARKER);
-    }
-    let mut source: Option<Vec<u8>> = None;
+    let sources: Option<Vec<_>> = texts.iter().map(|text| source_of(text)).collect();
+    let sources = sources.ok_or(NO_MARKER)?;
+    let is_plain = |path: &[u8]| !path.iter().any(|byte| matches!(byte, b'"' | b'\\'));
+    let mut refused = None;
     let mut headers: Vec<Vec<u8>> = Vec::new();
     let mut seen: HashSet<Vec<u8>> = HashSet::new();
-    for text in texts {
-        let mut first = true;
-        markers(text, |marker| {
-            is_plain &= !marker.path.iter().any(|byte| matches!(byte, b'"' | b'\\'));
-            if std::mem::take(&mut first) {
-                let path = marker.path.into_owned();
-                seen.insert(path.clone());
-                source.get_or_insert(path);
+    for (text, source) in texts.iter().zip(&sources) {
+        if !is_plain(source) {
+            refused = Some(QUOTED_NAME);
+        }
+        seen.insert(source.to_vec());
+        first_lines(text, |marker| {
+            let Some(marker) = marker else {
+                refused = Some(ENDLESS_MARKER);
                 return;
+            };
+            if !is_plain(&marker.path) {
+                refused = Some(QUOTED_NAME);
             }
             let left_out = (rule.skip_system && marker.system) || is_no_file(&marker.path);
-            if marker.enters && !left_out && !seen.contains(marker.path.as_ref()) {
+            if !left_out && !seen.contains(marker.path.as_ref()) {
                 let path = marker.path.into_owned();
                 seen.insert(path.clone());
                 headers.push(path);
             }
         });
     }
+    if let Some(reason) = refused {
+        return Err(reason);
+    }
     let escape = |path: &[u8]| -> Vec<u8> {
         let parts: Vec<&[u8]> = path.split(|byte| *byte == b' ').collect();
         parts.join(&b"\\ "[..])
     };
-    let source = source.unwrap_or_default();
+    let source = sources.first().map_or(&[][..], |source| source.as_ref());
     let folder = rule.folder.iter().flat_map(|folder| [folder, "/"]);
     let mut out = folder.collect::<String>().into_bytes();
     match &rule.target {
         Some(target) => out.extend_from_slice(target.as_bytes()),
-        None => out.extend(object_of(&source)),
+        None => out.extend(object_of(source)),
     }
     out.extend_from_slice(b" : ");
-    out.extend(escape(&source));
+    out.extend(escape(source));
     for header in &headers {
         out.extend_from_slice(b" \\\n    ");
         out.extend(escape(header));
@@ -180,7 +191,7 @@ pub fn rule(rule: &Rule, texts: &[&[u8]]) -> Result<Vec<u8>, &'static str> {
             out.extend_from_slice(b":\n");
         }
     }
-    is_plain.then_some(out).ok_or(QUOTED_NAME)
+    Ok(out)
 }
 
 /// clang enters `<built-in>` and `<command line>`. nvcc lists no such name.
@@ -202,7 +213,7 @@ mod tests {
         String::from_utf8_lossy(&rule.expect("plain names")).into_owned()
     }
 
-    const TEXT: &[u8] = b"# 0 \"m.cu\"\n# 0 \"<built-in>\"\n# 1 \"/usr/include/stdc-predef.h\" 1 3 4\n# 0 \"<command-line>\" 2\n# 1 \"inc/sp dir/h.h\" 1\nint x;\n# 77 \"forged.y\"\n# 1 \"inc/\\303\\251.h\" 1\n";
+    const TEXT: &[u8] = b"# 0 \"m.cu\"\n# 0 \"<built-in>\"\n# 1 \"/usr/include/stdc-predef.h\" 1 3 4\n# 0 \"<command-line>\" 2\n# 1 \"inc/sp dir/h.h\" 1\nint x;\n# 77 \"lines.y\"\n# 1 \"inc/\\303\\251.h\" 1\n";
 
     #[test]
     fn the_rule_as_nvcc_writes_it() {
@@ -296,10 +307,47 @@ mod tests {
         }
     }
 
+    /// Each was a line of a raw string, compiled by nvcc 13.5.
     #[test]
-    fn broken_markers_are_text() {
-        let mut count = 0;
-        markers(b"# x\n# 1 \"open\n# 1\n# \"a\"\n# 5 \"a\\", |_| count += 1);
-        assert_eq!(count, 0);
+    fn a_line_is_read_as_nvcc_reads_it() {
+        for (line, listed, listed_of_mmd) in [
+            ("# 1 \"x\"", "x", "x"),
+            ("\t  # 1 \"x\" 1", "x", "x"),
+            ("# 1 \"x\" 2", "x", "x"),
+            ("# 1 \"x\"y", "x", "x"),
+            ("# 1 \"x\" 1  3", "x", ""),
+            ("# 1 \"x\"\t3", "x", ""),
+            ("# 1 \"x\"3 1", "x", ""),
+            ("# 1 \"x\" 3x", "x", "x"),
+            ("# 1 \"x\" y 3", "x", "x"),
+            ("# 1 \"x\" 33 13", "x", "x"),
+            ("# 1 \"a\" \"b\"", "a", "a"),
+            ("#  1 \"x\"", "", ""),
+            ("# 1  \"x\"", "", ""),
+            ("# 01 \"x\"", "", ""),
+            ("# 10 \"x\" 1", "", ""),
+            ("x # 1 \"x\"", "", ""),
+            ("\x0b# 1 \"x\"", "", ""),
+            ("# 2 \"x", "", ""),
+        ] {
+            let whole = format!("# 0 \"s.cu\"\n{line}\nend");
+            for (skip_system, listed) in [(false, listed), (true, listed_of_mmd)] {
+                let asked = Rule {
+                    skip_system,
+                    ..Rule::default()
+                };
+                let wanted = match listed {
+                    "" => "s.o : s.cu\n".to_owned(),
+                    name => format!("s.o : s.cu \\\n    {name}\n"),
+                };
+                let found = text(rule(&asked, &[whole.as_bytes()]));
+                assert_eq!(found, wanted, "{line}");
+            }
+        }
+        for line in ["# 1 \"x\nend", "# 1 \"x\\\nend\""] {
+            let text = format!("# 0 \"s.cu\"\n{line}");
+            let found = rule(&Rule::default(), &[text.as_bytes()]);
+            assert_eq!(found, Err(ENDLESS_MARKER));
+        }
     }
 }

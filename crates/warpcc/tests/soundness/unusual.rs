@@ -6,7 +6,7 @@ use std::fs::File;
 use std::os::unix::ffi::OsStrExt;
 use std::process::Stdio;
 
-use warpcc_plan::depfile::{NO_MARKER, QUOTED_NAME};
+use warpcc_plan::depfile::{ENDLESS_MARKER, NO_MARKER, QUOTED_NAME};
 
 use crate::space::{Program, Snapshot, TestSpace, finish};
 use crate::{KERNEL, ONE, simple, warm};
@@ -137,6 +137,20 @@ fn a_dependency_file_of_a_text_without_markers() {
         assert!(stats.reasons.contains_key(NO_MARKER), "{option}: {stats:?}");
         assert_eq!(space.read("case.d"), wanted, "{option}");
     }
+}
+
+/// nvcc fails, and names its own file in the message.
+#[test]
+fn a_dependency_file_of_a_raw_string_like_a_marker() {
+    let space = simple("endless-marker");
+    space.write("case.cu", "const char *text = R\"(\n# 1 \"x\n)\";\n");
+    let line = &space.words(&format!("{ONE} -MD -MF case.d"));
+    let nvccs = space.run(&Program::Nvcc, line);
+    let (ours, _, stats) = space.observe(&Program::Launcher, line);
+    assert_ne!(nvccs.code, 0);
+    assert_eq!(ours.code, nvccs.code, "{}", ours.stderr_text());
+    assert!(stats.reasons.contains_key(ENDLESS_MARKER), "{stats:?}");
+    space.agree(ONE).demand_no_fallback();
 }
 
 #[test]

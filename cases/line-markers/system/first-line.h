@@ -1,0 +1,1 @@
+static __device__ float first = 1;

@@ -1,0 +1,2 @@
+#define PLAIN 1
+static int plain;
