@@ -2,6 +2,7 @@
 //#Args: -MD -ptx case.cu -o a.ptx -isystem system
 //#Args: -MMD -ptx case.cu -o b.ptx -isystem system
 //#Args: -MMD -MP -c case.cu -o c.o -isystem system
+//#Args: -MD -g -ptx case.cu -o d.ptx -isystem system
 #include <first-line.h>
 #include <second-line.h>
 #include <plain.h>

@@ -1,7 +1,7 @@
 //! nvcc's "Filter Dependencies": writes the make rule, byte for byte, from the line markers of the preprocessed files.
 //!
 //! Seen on 13.0 and 13.5: the passes are read in the plan's order. A name counts if a line begins with `# 1 "`, after blanks
-//! or none, and the name does not begin with `<`. So `#line 1 "parser.y"` counts, and so does such a line of a raw string; the
+//! or none, and the name neither begins with `<` nor ends with `/`. So `#line 1 "parser.y"` counts, and so does such a line of a raw string; the
 //! flags for entering and leaving a file do not. `-MMD` leaves out a marker with the flag of a system header (3). What a macro
 //! in the first line of such a header expands to has a marker without it. The first marker that counts decides the order. A
 //! space gets a backslash, and no other character does. The target is written as it is.
@@ -194,9 +194,10 @@ pub fn rule(rule: &Rule, texts: &[&[u8]]) -> Result<Vec<u8>, &'static str> {
     Ok(out)
 }
 
-/// clang enters `<built-in>` and `<command line>`. nvcc lists no such name.
+/// clang enters `<built-in>` and `<command line>`, and with `-g` gcc names the working directory, with slashes at the end.
+/// nvcc lists no such name.
 fn is_no_file(path: &[u8]) -> bool {
-    path.starts_with(b"<")
+    path.starts_with(b"<") || path.ends_with(b"/")
 }
 
 fn object_of(source: &[u8]) -> Vec<u8> {
@@ -322,6 +323,9 @@ mod tests {
             ("# 1 \"x\" y 3", "x", "x"),
             ("# 1 \"x\" 33 13", "x", "x"),
             ("# 1 \"a\" \"b\"", "a", "a"),
+            ("# 1 \"/a//b\"", "/a//b", "/a//b"),
+            ("# 1 \"/a/b//\"", "", ""),
+            ("# 1 \"a/\" 1", "", ""),
             ("#  1 \"x\"", "", ""),
             ("# 1  \"x\"", "", ""),
             ("# 01 \"x\"", "", ""),
