@@ -1,10 +1,10 @@
 //! nvcc's "Filter Dependencies": writes the make rule, byte for byte, from the line markers of the preprocessed files.
 //!
 //! Seen on 13.0 and 13.5: the passes are read in the plan's order. A name counts if a line begins with `# 1 "`, after blanks
-//! or none, and the name neither begins with `<` nor ends with `/`. So `#line 1 "parser.y"` counts, and so does such a line of a raw string; the
-//! flags for entering and leaving a file do not. `-MMD` leaves out a marker with the flag of a system header (3). What a macro
-//! in the first line of such a header expands to has a marker without it. The first marker that counts decides the order. A
-//! space gets a backslash, and no other character does. The target is written as it is.
+//! or none, and the name neither begins with `<` nor ends with `/`. So `#line 1 "parser.y"` counts, and so does such a line
+//! of a raw string; the flags for entering and leaving a file do not. `-MMD` leaves out a marker with the flag of a system
+//! header (3). What a macro in the first line of such a header expands to has a marker without it. The first marker that
+//! counts decides the order. A space gets a backslash, and no other character does. The target is written as it is.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
