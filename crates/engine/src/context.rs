@@ -102,8 +102,9 @@ impl<'a> RunContext<'a> {
 
     /// Notes a result that was just made and stored, if its step may be repeated.
     pub fn note_made(&self, keys: Vec<Key>, made: &Finished) {
-        let mut redone = self.graph.assumed.iter().filter_map(|assumed| assumed.redo);
-        if made.outcome == StepOutcome::Ran && redone.any(|(step, _)| step == made.step) {
+        let step = &self.graph.steps[made.step];
+        let mut assumed = self.graph.assumed.iter();
+        if made.outcome == StepOutcome::Ran && assumed.any(|assumed| assumed.is_used_by(step)) {
             self.made.note(keys, made);
         }
     }

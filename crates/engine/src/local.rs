@@ -98,7 +98,7 @@ pub fn run_here(
         }
         seen.times = times(run, step, &seen);
         seen.asked.directory |= folder_in_result::is_named(run, step, &finished);
-        let keys = keys.filter(|keys| read_what_is_in(run, keys, index, step, program));
+        let keys = keys.filter(|keys| read_what_is_in(run, keys, step, program));
         store::store_if_wanted(run, step, keys, &mut finished, &seen, began);
     }
     Ok((finished, seen))
@@ -117,12 +117,11 @@ fn is_half_without_result(run: &RunContext<'_>, step: &Step, code: i32) -> bool 
 fn read_what_is_in(
     run: &RunContext<'_>,
     keys: &KeyVariants,
-    index: usize,
     step: &Step,
     program: &Located,
 ) -> bool {
-    let mut assumed = run.graph.assumed.iter().filter_map(|a| a.redo);
-    !assumed.any(|(redone, _)| redone == index)
+    let mut assumed = run.graph.assumed.iter();
+    !assumed.any(|assumed| assumed.is_used_by(step))
         || key::keys_of(run, step, program).as_ref() == Some(keys)
 }
 

@@ -10,7 +10,7 @@
 //! A step may have started with an assumption about a file ([`Assumed`]). When the file exists, the assumption is compared with
 //! it. If it was wrong, the step that used it runs again, or the whole plan runs again without overlaps.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
 use warpcc_plan::assumed::{Assumed, Expected};
@@ -64,8 +64,8 @@ pub struct Schedule<'a> {
     retry: Option<&'static str>,
     /// Assumptions that are not confirmed yet.
     open: Vec<&'a Assumed>,
-    /// A task that was ended because the text on which it worked was corrected.
-    discarded: Option<usize>,
+    /// Tasks that were ended because the text on which they worked was corrected.
+    discarded: BTreeSet<usize>,
     /// A task that was ended because its result was already there.
     not_needed: Option<usize>,
     /// The number of tasks that have been shown.
@@ -90,7 +90,7 @@ impl<'a> Schedule<'a> {
             abort_reason: None,
             retry: None,
             open: graph.assumed.iter().collect(),
-            discarded: None,
+            discarded: BTreeSet::new(),
             not_needed: None,
             shown: 0,
         }
@@ -141,13 +141,12 @@ impl<'a> Schedule<'a> {
             self.not_needed = None;
             return;
         }
+        if self.discarded.remove(&task) {
+            return self.states.advance(task, TaskState::Ready);
+        }
         if fails && self.graph.steps[task].tool == Tool::EarlyStub {
             // The real cicc will report the same error, or none.
             return self.states.advance(task, TaskState::Waiting);
-        }
-        if self.discarded == Some(task) {
-            self.discarded = None;
-            return self.states.advance(task, TaskState::Ready);
         }
         if fails && self.is_guess(task) {
             // The assumption may have caused the failure: the task waits until it is decided.
@@ -184,7 +183,7 @@ impl<'a> Schedule<'a> {
         ]
         .into_iter();
         let lost = known.find(|why| text == *why);
-        if self.discarded == Some(task) || self.not_needed == Some(task) {
+        if self.discarded.contains(&task) || self.not_needed == Some(task) {
             // This run ended the task.
         } else if text == HELD && !self.counts(task) {
             // nvcc would not have started it.
@@ -197,8 +196,8 @@ impl<'a> Schedule<'a> {
 
     /// Whether the task works on an assumption that is not confirmed yet.
     fn is_guess(&self, task: usize) -> bool {
-        let mut redone = self.open.iter().filter_map(|assumed| assumed.redo);
-        redone.any(|(step, _)| step == task)
+        let step = &self.graph.steps[task];
+        self.open.iter().any(|assumed| assumed.is_used_by(step))
     }
 
     fn fail(&mut self, task: usize) {
@@ -236,27 +235,38 @@ impl<'a> Schedule<'a> {
         {
             return self.overtake(assumed.file, early, step);
         }
-        let Some((step, stand_in)) = assumed.redo else {
-            if !held {
-                self.retry = Some(OTHER_ID);
+        let steps = self.graph.steps.iter().enumerate();
+        let users: Vec<usize> = steps
+            .filter(|(_, step)| assumed.is_used_by(step))
+            .map(|(task, _)| task)
+            .collect();
+        if !held {
+            let is_too_late = users.iter().any(|&task| self.states.has_been_used(task));
+            if is_too_late || !self.effects.correct(assumed.file, assumed.stand_in) {
+                let is_id = self.graph.file(assumed.file).is_module_id();
+                self.retry = Some(if is_id { OTHER_ID } else { OTHER_STUB });
+                return;
             }
-            return;
-        };
-        // No task that needs `step` has started, because such a task needs this one as well.
-        match self.states.get(step) {
-            _ if !held && !self.effects.correct(assumed.file, stand_in) => {
-                self.retry = Some(OTHER_STUB);
-            }
-            TaskState::Waiting if self.states.is_free(step) => {
-                self.states.advance(step, TaskState::Ready);
+        }
+        for task in users {
+            self.decide_task(task, held);
+        }
+    }
+
+    /// Handles a task that used an assumption, which is confirmed or corrected now.
+    fn decide_task(&mut self, task: usize, held: bool) {
+        let failed_early = self.graph.steps[task].tool == Tool::EarlyStub;
+        match self.states.get(task) {
+            TaskState::Waiting if self.states.is_free(task) && !failed_early => {
+                self.states.advance(task, TaskState::Ready);
             }
             TaskState::Running if !held => {
-                self.discarded = Some(step);
-                self.effects.kill(&|other| other == step);
+                self.discarded.insert(task);
+                self.effects.kill(&|other| other == task);
             }
             TaskState::Done if !held => {
-                self.ended.remove(&step);
-                self.states.advance(step, TaskState::Ready);
+                self.ended.remove(&task);
+                self.states.take_back(task);
             }
             _ => {}
         }

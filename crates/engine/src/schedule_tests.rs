@@ -216,17 +216,79 @@ fn a_step_without_a_verdict_ends_the_run() {
     }
 }
 
-#[test]
-fn another_module_id_needs_another_plan() {
+/// A plan whose ciccs work with the module id of an earlier run, cudafe++, and the ciccs.
+fn plan_with_an_id() -> (TaskGraph, usize, usize, usize) {
     let mut graph = plan();
     prediction::predict_module_id(&mut graph, "_00000000_4_a_cu_12345678");
     assert_eq!(graph.assumed.len(), 1);
-    for confirms in [true, false] {
+    let fe = step_of(&graph, Tool::CudaFe);
+    let (first, second) = (step_of(&graph, Tool::Cicc), last_of(&graph, Tool::Cicc));
+    (graph, fe, first, second)
+}
+
+#[test]
+fn only_work_with_another_module_id_is_repeated() {
+    let (graph, fe, first, second) = plan_with_an_id();
+    for fails_early in [false, true] {
         let runner = FakeRunner::new(&graph);
-        runner.confirms.set(confirms);
+        runner.confirms.set(false);
         let mut schedule = schedule(&graph, &runner, OnFailure::Stop);
+        until_it_runs(&mut schedule, fe, &[first, second]);
+        until_it_runs(&mut schedule, first, &[fe, second]);
+        until_it_runs(&mut schedule, second, &[fe, first]);
+        if fails_early {
+            ends(&mut schedule, first, StepOutcome::Failed(1));
+            assert_eq!(schedule.failures().count(), 0, "the other id may be why");
+        }
+        ends(&mut schedule, fe, StepOutcome::Ran);
+        assert_eq!(runner.corrected.take(), [graph.assumed[0].stand_in]);
+        let killed = runner.killed.take();
+        assert_eq!(killed.contains(&first), !fails_early);
+        assert!(killed.contains(&second) && !killed.contains(&fe));
+        for task in killed {
+            ends(&mut schedule, task, StepOutcome::Failed(1));
+        }
+        for task in [first, second] {
+            assert_eq!(schedule.states().get(task), TaskState::Ready);
+        }
         finish(&mut schedule);
-        assert_eq!(schedule.end().retry, (!confirms).then_some(OTHER_ID));
+        let end = schedule.end();
+        assert!(end.retry.is_none());
+        assert_eq!(end.tasks.len(), graph.steps.len());
+    }
+}
+
+#[test]
+fn a_confirmed_module_id_repeats_nothing() {
+    let (graph, _, _, _) = plan_with_an_id();
+    let runner = FakeRunner::new(&graph);
+    let mut schedule = schedule(&graph, &runner, OnFailure::Stop);
+    finish(&mut schedule);
+    assert!(runner.corrected.take().is_empty() && runner.killed.take().is_empty());
+    assert_eq!(schedule.end().retry, None);
+}
+
+#[test]
+fn a_module_id_that_was_used_needs_another_plan() {
+    let (graph, fe, first, _) = plan_with_an_id();
+    let ptxas = step_of(&graph, Tool::Ptxas);
+    for is_used in [false, true] {
+        let runner = FakeRunner::new(&graph);
+        runner.confirms.set(false);
+        let mut schedule = schedule(&graph, &runner, OnFailure::Stop);
+        until_it_runs(&mut schedule, fe, &[first]);
+        until_it_runs(&mut schedule, first, &[fe]);
+        ends(&mut schedule, first, StepOutcome::Ran);
+        assert_eq!(schedule.states().get(ptxas), TaskState::Ready);
+        if is_used {
+            until_it_runs(&mut schedule, ptxas, &[fe]);
+        }
+        ends(&mut schedule, fe, StepOutcome::Ran);
+        if !is_used {
+            assert_eq!(schedule.states().get(ptxas), TaskState::Waiting);
+            assert_eq!(schedule.states().get(first), TaskState::Ready);
+        }
+        assert_eq!(schedule.end().retry, is_used.then_some(OTHER_ID));
     }
 }
 

@@ -119,6 +119,24 @@ impl TaskStates {
         }
     }
 
+    /// Whether a task that needs this one may have started. That is only so when this one is done.
+    pub fn has_been_used(&self, task: usize) -> bool {
+        let is_unused =
+            |d: &usize| matches!(self.states[*d], TaskState::Waiting | TaskState::Ready);
+        self.states[task] == TaskState::Done && !self.dependents[task].iter().all(is_unused)
+    }
+
+    /// Lets a task that is done start again. No task that needs it has started.
+    pub fn take_back(&mut self, task: usize) {
+        for d in 0..self.dependents[task].len() {
+            let dependent = self.dependents[task][d];
+            if self.states[dependent] == TaskState::Ready {
+                self.advance(dependent, TaskState::Waiting);
+            }
+        }
+        self.advance(task, TaskState::Ready);
+    }
+
     /// After a failure, keeps tasks that do not count any more from starting.
     pub fn cut(&mut self, is_cut: impl Fn(usize) -> bool) {
         for i in 0..self.states.len() {

@@ -1,7 +1,7 @@
 //! Assumptions about files that do not exist yet: a plan with overlaps starts steps before their inputs are written.
 //! Also the files that such a plan writes in advance.
 
-use crate::step::FileId;
+use crate::step::{FileId, Step};
 
 /// The content of a file that has to exist before anything starts.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,15 +28,20 @@ pub struct Assumed {
     pub file: FileId,
     /// The content that it must have.
     pub expected: Expected,
-    /// The one step that used the assumption, and the file that replaced the real one; only this step is then repeated. If
-    /// `None`, the plan runs again without its overlaps.
-    pub redo: Option<(usize, FileId)>,
+    /// The file that steps read in place of the real one. If the assumption was wrong, these steps are repeated; if others
+    /// have worked on their results by then, the plan runs again without its overlaps.
+    pub stand_in: FileId,
 }
 
 impl Assumed {
+    /// Whether a step uses the assumption.
+    pub fn is_used_by(&self, step: &Step) -> bool {
+        step.reads.contains(&self.stand_in)
+    }
+
     /// Whether this file is the real one, its replacement, or the one to which it is compared.
     pub fn is_about(&self, id: FileId) -> bool {
         let is_compared = matches!(self.expected, Expected::SameAs(other, _) if other == id);
-        self.file == id || is_compared || self.redo.is_some_and(|(_, stand_in)| stand_in == id)
+        self.file == id || is_compared || self.stand_in == id
     }
 }

@@ -76,7 +76,7 @@ pub fn predict_module_id(graph: &mut TaskGraph, id: &str) {
     graph.assumed.push(Assumed {
         file: actual,
         expected: Expected::Text(id.to_owned()),
-        redo: None,
+        stand_in: predicted,
     });
     for step in graph.steps.iter_mut().filter(|s| s.tool == Tool::Cicc) {
         for read in step.reads.iter_mut().filter(|r| **r == actual) {
@@ -126,7 +126,7 @@ pub fn predict_stub(graph: &mut TaskGraph, stub: &str) {
     graph.assumed.push(Assumed {
         file: actual,
         expected: Expected::Text(stub.to_owned()),
-        redo: Some((at, predicted)),
+        stand_in: predicted,
     });
     graph.recount_needs();
 }
@@ -191,7 +191,7 @@ pub fn make_stub_early(graph: &mut TaskGraph) {
     graph.assumed.push(Assumed {
         file: actual,
         expected: Expected::SameAs(stand_in, compile),
-        redo: Some((compile + 1, stand_in)),
+        stand_in,
     });
     graph.recount_needs();
 }

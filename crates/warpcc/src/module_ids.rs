@@ -51,8 +51,8 @@ pub fn remember_stub(store: &DiskStore, subject: &[String], graph: &TaskGraph) {
         graph
             .assumed
             .iter()
-            .find(|a| a.redo.is_some())
-            .map(|a| a.file)
+            .map(|assumed| assumed.file)
+            .find(|&file| !graph.file(file).is_module_id())
     });
     let (Some(file), Some(key)) = (file, stub_key(subject, graph)) else {
         return;
