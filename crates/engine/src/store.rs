@@ -15,7 +15,6 @@ use crate::folder_in_inputs;
 use crate::modes;
 use crate::module_id;
 use crate::relocate;
-use crate::search_path;
 use crate::traced_inputs::TracedInputs;
 
 /// Stores the result of a success, where results are stored.
@@ -100,7 +99,7 @@ fn store_result(
         outputs.push(ProducedFile {
             role: place.to_string(),
             digest: run.artifacts.save(id, Packing::Zstd)?,
-            executable: search_path::is_executable(path),
+            executable: modes::is_program(path),
         });
     }
     let fixed = |text: &[u8]| {

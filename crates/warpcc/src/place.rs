@@ -6,6 +6,8 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
+use warpcc_engine::modes;
+
 use crate::outputs::{is_chosen, is_ours_alone, new_files_inherit, private_name};
 
 /// Moves `from` to `to`, atomically. Replaces only a regular file of this user. While a copy exists next to `to`, its path is
@@ -40,16 +42,18 @@ pub fn place(from: &Path, to: &Path, unfinished: &Mutex<Vec<PathBuf>>) -> io::Re
 }
 
 /// Copies the contents into a new file, which gets the original's `x` bits and otherwise the mode of any new file. A mode that
-/// the tool chose, perhaps by a umask of its own, is kept, unless new files inherit theirs from the folder.
+/// the tool chose, perhaps by a umask of its own, is kept, unless new files inherit theirs from the folder. Where the original
+/// is on a file system with one mode for all files, no tool chose it.
 fn copy(from: &Path, to: &Path, inherits: bool) -> io::Result<()> {
     let mut source = File::open(from)?;
     let made = source.metadata()?.mode() & 0o777;
-    let mode = 0o666 | made & 0o111;
+    let is_data = modes::is_new_data(from);
+    let mode = if is_data { 0o666 } else { 0o666 | made & 0o111 };
     let mut options = OpenOptions::new();
     options.write(true).create_new(true).mode(mode);
     let mut copied = options.open(to)?;
     io::copy(&mut source, &mut copied)?;
-    if !inherits && is_chosen(made) {
+    if !inherits && !is_data && is_chosen(made) {
         copied.set_permissions(Permissions::from_mode(made))?;
     }
     Ok(())

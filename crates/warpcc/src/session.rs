@@ -5,6 +5,7 @@
 mod call;
 mod lookup;
 mod options;
+mod repeated_variable;
 mod unusable_directory;
 mod unusable_input;
 
@@ -23,6 +24,7 @@ use warpcc_remote_client::{RemoteProgram, SharedCaches};
 pub use self::call::Call;
 use self::lookup::{AfterWait, CallLookup};
 pub use self::options::CallOptions;
+pub use self::repeated_variable::{REPEATED_VARIABLE, repeated_variable};
 pub use self::unusable_directory::{DIRECTORY_GONE, DIRECTORY_HIDDEN, unusable_directory};
 use self::unusable_input::{irregular_input, missing_input};
 use crate::build::{self, BuildOptions, Built};
@@ -67,6 +69,9 @@ impl<'a> Session<'a> {
         }
         if standard_streams::any_was_closed() {
             return Err(Unsupported::new(standard_streams::CLOSED, "").into());
+        }
+        if let Some(name) = repeated_variable(&context.environment) {
+            return Err(Unsupported::new(REPEATED_VARIABLE, name.to_string_lossy()).into());
         }
         if resources::has_little_memory() {
             return Err(Unsupported::new(resources::LITTLE_MEMORY, "").into());

@@ -152,6 +152,10 @@ const TABLE: &[(&str, &str)] = &[
         "nothing: warpcc has removed the results that it had fetched for this call",
     ),
     (
+        crate::session::REPEATED_VARIABLE,
+        "start the build from a shell: the program that started it names a variable twice",
+    ),
+    (
         crate::session::DIRECTORY_GONE,
         "change to a folder that exists",
     ),

@@ -1,5 +1,8 @@
 //! Changes to the variables and the folder a command runs in.
 
+use std::process::Command;
+
+use crate::inherited::agree_below;
 use crate::space::{Program, TestSpace};
 use crate::{KERNEL, ONE, rebuilt, warm};
 
@@ -156,4 +159,43 @@ fn another_gcc_first_in_path() {
     space.build(line);
     space.set_env("PATH", &format!("{{work}}/bin:{path}"));
     space.agree(line).demand_no_direct_hit();
+}
+
+/// A C program may start nvcc with a variable that is there twice. nvcc takes the first value, its shell the last one.
+#[test]
+fn a_variable_that_is_there_twice() {
+    for (name, first, last, counted) in [
+        ("NVCC_APPEND_FLAGS", "-DVALUE=1", "-DVALUE=2", "fallbacks"),
+        ("NVCC_CCBIN", "/nonexistent", "g++", "fallbacks"),
+        ("PATH", "/usr/bin:/bin", "/nonexistent", "fallbacks"),
+        // Two of one value are like one.
+        ("NVCC_APPEND_FLAGS", "-DVALUE=1", "-DVALUE=1", "built"),
+    ] {
+        let space = space("twice");
+        space.write(
+            "case.cu",
+            &format!("#ifndef VALUE\n#define VALUE 3\n#endif\n{KERNEL}"),
+        );
+        space.write(
+            "twice.c",
+            "#include <unistd.h>\nextern char **environ;\nint main(int count, char **words) {\n\
+             char *both[100] = {words[1], words[2]};\n\
+             for (int i = 0; environ[i]; i++) both[i + 2] = environ[i];\n\
+             return execve(words[3], words + 3, both); }\n",
+        );
+        let program = space.work().join("twice");
+        let made = Command::new("gcc")
+            .arg(space.work().join("twice.c"))
+            .arg("-o")
+            .arg(&program)
+            .status();
+        assert!(made.is_ok_and(|status| status.success()));
+        let script = format!(
+            "exec {} '{name}={first}' '{name}={last}' \"$@\"",
+            program.display()
+        );
+        let script = format!("unset {name}; {script}");
+        let stats = agree_below(&space, &script, "-cubin case.cu -o out.cubin -arch=sm_90");
+        assert_eq!(stats.count(counted), 1, "{name}={first}: {stats:?}");
+    }
 }

@@ -11,7 +11,7 @@ use warpcc_cache::{InputManifestBuilder, ManifestVerdict, Signature};
 
 use crate::space::{Exactness, Program, TestSpace, make_dir};
 use crate::{KERNEL, ONE};
-use mounts::{IMAGES, MountKind, RELAYERED, WRITABLE, inside, say};
+use mounts::{IMAGES, MountKind, ONE_MODE, RELAYERED, WRITABLE, inside, say};
 
 /// The kinds that are always tried. `WARPCC_TEST_FILE_SYSTEMS` names others; with `all`, the test takes ten minutes.
 const USUAL: &str = "ext4-128 overlay bindfs squashfs ext4-image ext4-twin overlay-of-erofs";
@@ -126,6 +126,28 @@ fn the_cache_or_temporary_files_on_any_file_system() {
             say(&format!("{}: {place}, {hits} hits", kind.name));
         }
     });
+}
+
+/// Files that were made where each may be executed are put elsewhere: after the first call, and from the cache.
+#[test]
+fn temporary_files_with_one_mode() {
+    if !inside("file_systems::temporary_files_with_one_mode") {
+        return;
+    }
+    let mut space = space("tmp", ONE_MODE.name);
+    space.write("case.cu", "__global__ void k(int *x) { *x = 1; }\n");
+    {
+        let own = space.beside("own");
+        let Some(_mounted) = ONE_MODE.mount(&space.tmp(), &own, Path::new("/")) else {
+            return;
+        };
+        let built = space.agree(ONE);
+        space.again(ONE, &built).demand_direct_hit();
+    }
+    make_dir(&space.beside("other"));
+    space.set_env("TMPDIR", "{beside}/other");
+    let cubin = "-cubin case.cu -o out.cubin -arch=sm_90";
+    space.agree(cubin).demand_hits_of(&["ptxas"]);
 }
 
 /// Apptainer, Nydus and their kin: images of one project, one after the other at one place.

@@ -169,6 +169,9 @@ pub const IMAGES: &[MountKind] = &[
     ),
 ];
 
+/// Every file has the mode 0700, whatever the tool that made it asked for, as on FAT and NTFS.
+pub const ONE_MODE: MountKind = kind("one-mode", "fuse", "bindfs -p 0700 --chmod-ignore $OWN $AT");
+
 /// An image of `$FROM` below a layer that stays: `upper` next to `$AT`.
 pub const RELAYERED: MountKind = kind(
     "relayered",
