@@ -1,5 +1,7 @@
 //! The `warpcc` binary: argv in, exit code out.
 
+#![cfg_attr(not(test), no_main)]
+
 mod build;
 mod bypass;
 mod call_record;
@@ -44,19 +46,34 @@ use std::time::SystemTime;
 
 use process_context::ProcessContext;
 
-fn main() -> std::process::ExitCode {
+/// The C library calls this. Rust's runtime would first read `/proc/self/maps`, to say more of a stack overflow than
+/// `SIGSEGV` does: a sixteenth of the instructions of a hit. What else it does at the start is done here.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+#[cfg_attr(
+    not(test),
+    expect(unsafe_code, reason = "the C library finds it by its name")
+)]
+extern "C" fn main() -> i32 {
+    // The exit code after a panic is that of Rust's runtime. The panic has printed its message.
+    let code = std::panic::catch_unwind(run).unwrap_or(101);
+    // This also writes what is still in standard output's buffer.
+    std::process::exit(code)
+}
+
+/// Runs the program and returns its exit code, which has eight bits.
+fn run() -> i32 {
     #[cfg(debug_assertions)]
     config::switch_guards_off();
     outputs::learn_umask();
-    standard_streams::close_again();
+    standard_streams::replace_closed();
+    signals::survive_closed_pipes();
     signals::survive_file_size_limit();
     let args: Vec<OsString> = std::env::args_os().collect();
     let code = with_enough_stack(|| start(&args)).unwrap_or_else(|error| {
         log::fail(&format!("{error:#}"));
         2
     });
-    // An exit code has eight bits.
-    std::process::ExitCode::from(u8::try_from(code & 0xff).unwrap_or(1))
+    code & 0xff
 }
 
 /// Runs `work`, on a thread if the user's limit leaves this one a small stack (`ulimit -s`). nvcc's own tools need less.

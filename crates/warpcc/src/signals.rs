@@ -8,7 +8,7 @@ use std::thread;
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
-use signal_hook::consts::signal::SIGXFSZ;
+use signal_hook::consts::signal::{SIGPIPE, SIGXFSZ};
 use signal_hook::consts::{SIGCONT, SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use warpcc_budget::Tokens;
@@ -127,6 +127,12 @@ fn continue_children() {
             let _ = kill_process(pid, Signal::CONT);
         }
     }
+}
+
+/// Makes a write to a pipe that nobody reads an error. The default is that it ends this process.
+pub fn survive_closed_pipes() {
+    // A program that is started gets the default again, because a handler does not survive `execve`.
+    let _ = signal_hook::flag::register(SIGPIPE, Arc::default());
 }
 
 /// Makes a write beyond `ulimit -f` fail with an error instead of ending this process. Other programs, which this process
