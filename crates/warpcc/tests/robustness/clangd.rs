@@ -71,7 +71,7 @@ fn written(space: &TestSpace, args: &[&str]) -> Outcome {
 #[test]
 fn a_build_through_warpcc_is_read_by_clangd() {
     let Some(clangd) = clangd() else { return };
-    for toolkit in Toolkit::all() {
+    for toolkit in Toolkit::chosen() {
         let space = sources("clangd-calls", toolkit);
         let calls = [
             format!("{OPTIONS} -dc src/case.cu -o case.o"),

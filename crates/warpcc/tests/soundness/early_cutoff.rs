@@ -56,7 +56,7 @@ fn edit(space: &TestSpace, text: &str, line: &str) -> Build {
 
 #[test]
 fn host_edits_make_no_ptx() {
-    for toolkit in Toolkit::all() {
+    for toolkit in Toolkit::chosen() {
         let space = space("cutoff-host", toolkit);
         let built = edit(&space, &source(None), TWO);
         assert_eq!(built.stats.missed("nvvm"), 2, "{:?}", built.stats);
@@ -89,7 +89,7 @@ fn a_comment_line_runs_neither_half() {
 
 #[test]
 fn what_the_device_text_does_not_show_counts() {
-    for toolkit in Toolkit::all() {
+    for toolkit in Toolkit::chosen() {
         let space = space("cutoff-hidden", toolkit);
         let line = format!("{ONE} -std=c++20");
         edit(&space, &source(None), &line);

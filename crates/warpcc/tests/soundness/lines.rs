@@ -118,7 +118,7 @@ fn a_header_with_a_source_location_needs_no_lines_of_the_source() {
         source.replace("return next(2)", "return where()"),
         source.replace("fail(current);", "throw failed(1, \"a\");"),
     ];
-    for toolkit in Toolkit::all() {
+    for toolkit in Toolkit::chosen() {
         let space = TestSpace::with_toolkit("lines-location", small(toolkit));
         let line = format!("{ONE} -DMORE=0");
         space.write("location.h", LOCATION);

@@ -67,6 +67,15 @@ pub(super) fn same_tree(space: &TestSpace, line: &str, arrange: Arrange) -> [Str
     compare(space, line, arrange, &run)
 }
 
+/// The same with one run of warpcc, where a second one would find what the first one found.
+#[track_caller]
+pub(super) fn same_tree_once(space: &TestSpace, line: &str, arrange: Arrange) -> String {
+    let words = space.words(line);
+    let run = |program: &Program| finish_reading(space, space.command(program, &words));
+    let [way] = compare_turns(space, line, arrange, &run, ["once"]);
+    way
+}
+
 #[track_caller]
 pub(super) fn compare(
     space: &TestSpace,
@@ -74,6 +83,17 @@ pub(super) fn compare(
     arrange: Arrange,
     run: &dyn Fn(&Program) -> (Outcome, Vec<u8>),
 ) -> [String; 2] {
+    compare_turns(space, line, arrange, run, ["cold", "again"])
+}
+
+#[track_caller]
+fn compare_turns<const TURNS: usize>(
+    space: &TestSpace,
+    line: &str,
+    arrange: Arrange,
+    run: &dyn Fn(&Program) -> (Outcome, Vec<u8>),
+    turns: [&str; TURNS],
+) -> [String; TURNS] {
     let from_start = |program: &Program| {
         remove_tree(&space.tmp());
         make_dir(&space.tmp());
@@ -87,7 +107,7 @@ pub(super) fn compare(
         }
     };
     let mut references: [Option<Left>; 2] = [None, None];
-    ["cold", "again"].map(|turn| {
+    turns.map(|turn| {
         let before = space.stats();
         let got = from_start(&Program::Launcher);
         if got.outcome.code == 0 {
