@@ -9,7 +9,11 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 fn main() {
-    println!("cargo::rerun-if-changed=preload");
+    // The files and not their folder, whose time is new in each clone. A file that is added is named by one of them.
+    for file in std::fs::read_dir("preload").expect("the library's sources") {
+        let file = file.expect("a source").path();
+        println!("cargo::rerun-if-changed={}", file.display());
+    }
     println!("cargo::rerun-if-changed=build.rs");
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
     let library = out.join("libwarpcc_watch.so");
