@@ -23,6 +23,7 @@ mod mount;
 mod rebase;
 mod signature;
 mod suspects;
+mod time_comparison;
 mod trust;
 
 use std::ffi::{CStr, OsStr, OsString};

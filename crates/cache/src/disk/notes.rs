@@ -21,7 +21,8 @@ use crate::wire::Reader;
 
 const MAGIC: &[u8; 8] = b"WCCNOT01";
 const PROGRAMS: &str = "programs";
-const HEADERS: &str = "headers";
+/// Those of `headers`, which earlier versions wrote, may have files that compare times.
+const HEADERS: &str = "headers-2";
 const DIGESTS: &str = "digests";
 
 impl ContentHashes for DiskStore {

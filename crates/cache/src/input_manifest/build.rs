@@ -97,6 +97,12 @@ pub enum Unsettled {
         /// The error of the operating system.
         source: io::Error,
     },
+    /// A file has `#pragma GCC dependency`: a warning depends on two files' times, whatever they contain.
+    #[error("#pragma GCC dependency in {}", path.display())]
+    ComparesTimes {
+        /// The file.
+        path: PathBuf,
+    },
     /// There are more paths than a record holds.
     #[error("too many paths to remember")]
     TooMuch,
@@ -267,6 +273,9 @@ impl InputManifestBuilder {
             let is_older = hashed.signature.is_older_than(started, TICK_NS, now);
             if !(is_it && (is_older || guards::is_off("changed-during"))) {
                 return Err(Unsettled::ChangedDuring { path: named() });
+            }
+            if hashed.compares_times {
+                return Err(Unsettled::ComparesTimes { path: named() });
             }
             plain.push(hashed.is_plain);
             let nobodys = Signature {

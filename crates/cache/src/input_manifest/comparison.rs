@@ -339,6 +339,7 @@ impl<'a> Checking<'a> {
                     content,
                     remembered,
                     is_plain: _,
+                    compares_times: _,
                 }) if content == manifest.files[*index].content
                     || guards::is_off("second-look") =>
                 {

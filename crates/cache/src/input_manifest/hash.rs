@@ -14,6 +14,7 @@ use rustix::io::Errno;
 
 use super::large_file::{hash_in_threads, is_large};
 use super::signature::{Base, Signature};
+use super::time_comparison::TimeComparison;
 use super::trust::Trust;
 use crate::guards;
 
@@ -33,6 +34,8 @@ pub(super) struct Hashed {
     pub remembered: Option<Signature>,
     /// Whether the last name of the path was no link.
     pub is_plain: bool,
+    /// Whether the text tells a compiler to compare files' times.
+    pub compares_times: bool,
 }
 
 /// Buffers that are used again for the next file.
@@ -186,21 +189,24 @@ fn hash(
             content,
             remembered,
             is_plain: false,
+            compares_times: false,
         });
     }
     let buffer = &mut space.buffer;
     let inspect = inspect.filter(|_| contents.is_none());
+    let mut times = TimeComparison::new();
     let content = match inspect {
         None if space.reading == Reading::Threads && is_large(size) => {
             hash_in_threads(&file, size)?
         }
-        None if size > PIECE => hash_in_pieces(&file, size, buffer)?,
+        None if size > PIECE => hash_in_pieces(&file, size, buffer, &mut times)?,
         _ => {
             let text = read_exactly(&file, size, buffer)?;
             if let Some(inspect) = inspect {
                 let mut inspect = inspect.lock().unwrap_or_else(|poison| poison.into_inner());
                 inspect(super::as_path(path), text);
             }
+            times.is_found = times.is_in(text);
             blake3::hash(text)
         }
     };
@@ -224,6 +230,7 @@ fn hash(
         content,
         remembered,
         is_plain: false,
+        compares_times: times.is_found && !is_program(&file),
     })
 }
 
@@ -248,12 +255,14 @@ fn hash_in_pieces(
     file: &OwnedFd,
     size: usize,
     buffer: &mut Vec<u8>,
+    times: &mut TimeComparison,
 ) -> Result<blake3::Hash, HashFault> {
     let mut hasher = blake3::Hasher::new();
     let mut rest = size;
     while rest > 0 {
         let piece = read_exactly(file, rest.min(PIECE), buffer)?;
         hasher.update(piece);
+        times.search(piece);
         rest -= piece.len();
     }
     Ok(hasher.finalize())

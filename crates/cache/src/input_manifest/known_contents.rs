@@ -120,15 +120,18 @@ impl<'a> KnownContents<'a> {
             content,
             remembered: Some(remembered),
             is_plain: !is_link,
+            compares_times: false,
         })
     }
 
     /// Adds a file that was hashed after `began`, if it was old then. A file that changes twice in a tick of the file clock,
-    /// the second time after it was read, would have the same signature.
+    /// the second time after it was read, would have the same signature. A text that tells a compiler to compare times is
+    /// never added: it is read, and found, each time.
     fn add(&mut self, path: &CStr, hashed: &Hashed, began: SystemTime) {
         let place = place_of(path).and_then(|place| self.places.get_mut(place));
         if let Some((place, named)) = place.zip(hashed.remembered)
             && named.was_settled_at(began)
+            && !hashed.compares_times
         {
             place.new.push((named, hashed.content));
         }

@@ -16,6 +16,7 @@ pub(super) fn counted_reason(why: &NotStored) -> String {
         "is gone",
         "appeared meanwhile",
         "not a regular file",
+        "#pragma GCC dependency",
     ];
     if let Some(kind) = known.into_iter().find(|kind| why.contains(kind)) {
         return kind.to_owned();

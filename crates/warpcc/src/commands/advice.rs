@@ -232,6 +232,10 @@ const NOT_STORED: &[(&str, &str)] = &[
         "is gone",
         "generate files before the build, and write only when the content changes",
     ),
+    (
+        "#pragma GCC dependency",
+        "compare the files in the build system: it knows what generates them",
+    ),
     ("watch library", "another folder for the cache: WARPCC_DIR"),
     (
         "could not be watched",

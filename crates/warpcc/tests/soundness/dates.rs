@@ -91,3 +91,64 @@ fn a_date_that_a_file_has_by_chance() {
         assert_eq!(stats.count("fallbacks"), 0, "{stats:?}");
     }
 }
+
+/// The compiler warns where the file that the pragma names is newer than the source: neither file's content changes.
+#[test]
+fn the_time_of_a_file_that_a_pragma_names() {
+    let headers = |space: &TestSpace| {
+        // So many headers of one folder are known by their times.
+        for number in 0..9 {
+            space.write(&format!("many/{number}.h"), "#pragma once\n");
+        }
+    };
+    let include_all: String = (0..9)
+        .map(|number| format!("#include \"many/{number}.h\"\n"))
+        .collect();
+    let long = "// a long comment that makes the header longer than a piece of it\n".repeat(4000);
+    for (name, file, text) in [
+        (
+            "source",
+            "case.cu",
+            "#pragma GCC dependency \"made.y\" make it again\n".to_owned(),
+        ),
+        (
+            "header",
+            "many/8.h",
+            "_Pragma(\"GCC dependency \\\"../made.y\\\"\")\n".to_owned(),
+        ),
+        (
+            "long",
+            "many/8.h",
+            format!("{long}#pragma GCC dependency \"../made.y\"\n{long}"),
+        ),
+        (
+            "host",
+            "main.cpp",
+            "#pragma GCC dependency \"made.y\"\n".to_owned(),
+        ),
+    ] {
+        let space = TestSpace::new(&format!("date-pragma-{name}"));
+        headers(&space);
+        space.write("made.y", "grammar\n");
+        let kernel = "__global__ void k() {}\n";
+        space.write("case.cu", &format!("{include_all}{kernel}"));
+        space.write("main.cpp", "int main() { return 0; }\n");
+        let old = std::fs::read_to_string(space.work().join(file)).expect("a file");
+        space.write(file, &format!("{text}{old}"));
+        let line = match name {
+            "host" => "-c main.cpp -o out.o",
+            _ => "-c case.cu -o out.o -arch=sm_90",
+        };
+        space.set_old("made.y");
+        let before = space.stats();
+        for _ in 0..2 {
+            space.agree(line).demand_no_direct_hit();
+        }
+        space.remove("made.y");
+        sleep(Duration::from_millis(1100));
+        space.write("made.y", "grammar\n");
+        space.agree(line).demand_no_direct_hit();
+        let stats = space.stats().since(&before);
+        assert_eq!(stats.count("fallbacks"), 0, "{name}: {stats:?}");
+    }
+}

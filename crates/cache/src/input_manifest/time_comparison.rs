@@ -1,0 +1,111 @@
+//! Finds `#pragma GCC dependency` in a text. A compiler then compares two files' times, and nothing else shows that it did.
+//!
+//! gcc and clang look at the times of all files that they open, and neither the pragma nor its result is in the preprocessed
+//! text. So the words are looked for in every text that is read, also as an argument of `_Pragma` or of a macro. A name that
+//! `##` or a line break inside of it hides is not found.
+
+use memchr::memmem::Finder;
+
+const BEFORE: &[u8] = b"GCC";
+const NAME: &[u8] = b"dependency";
+/// How much of a piece is looked at again together with the next one.
+const OVERLAP: usize = 1 << 10;
+
+/// Searches a text that is read in pieces.
+pub(super) struct TimeComparison {
+    name: Finder<'static>,
+    end_of_last: Vec<u8>,
+    /// Whether the words were found.
+    pub is_found: bool,
+}
+
+impl TimeComparison {
+    pub(super) fn new() -> Self {
+        Self {
+            name: Finder::new(NAME),
+            end_of_last: Vec::new(),
+            is_found: false,
+        }
+    }
+
+    /// Searches the next piece of a text of several.
+    pub(super) fn search(&mut self, piece: &[u8]) {
+        let start = &piece[..piece.len().min(OVERLAP)];
+        let border = [self.end_of_last.as_slice(), start].concat();
+        self.is_found = self.is_found || self.is_in(&border) || self.is_in(piece);
+        self.end_of_last = piece[piece.len().saturating_sub(OVERLAP)..].to_vec();
+    }
+
+    /// Whether a whole text has the words.
+    pub(super) fn is_in(&self, text: &[u8]) -> bool {
+        let mut names = self.name.find_iter(text);
+        names.any(|at| follows_gcc(&text[..at]))
+    }
+}
+
+/// Whether the last word of a text is `GCC`: blanks, quotes, ends of lines and comments are no words.
+fn follows_gcc(mut text: &[u8]) -> bool {
+    loop {
+        let is_in_word = |at: &u8| at.is_ascii_alphanumeric() || *at == b'_';
+        let end = text.iter().rposition(is_in_word).map_or(0, |at| at + 1);
+        let comment_end = memchr::memmem::rfind(&text[end..], b"*/");
+        let Some(comment) = comment_end else {
+            return text[..end].ends_with(BEFORE);
+        };
+        text = match memchr::memmem::rfind(&text[..end + comment], b"/*") {
+            Some(start) => &text[..start],
+            None => return false,
+        };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn is_in(text: &str) -> bool {
+        TimeComparison::new().is_in(text.as_bytes())
+    }
+
+    #[test]
+    fn the_words_in_every_form() {
+        for text in [
+            "#pragma GCC dependency \"a.y\"",
+            "# pragma\tGCC\t\tdependency <a.y> build it again",
+            "#pragma GCC \\\n dependency \"a.y\"",
+            "#pragma /* a */ GCC /* b GCC\n c */ /**/ dependency \"a.y\"",
+            "_Pragma(\"GCC dependency \\\"a.y\\\"\")",
+            "IN_PRAGMA(GCC, dependency \"a.y\")",
+            "a dependency; _Pragma(TEXT(GCC dependency \"a.y\"))",
+        ] {
+            assert!(is_in(text), "{text}");
+        }
+    }
+
+    #[test]
+    fn other_uses_of_the_words() {
+        for text in [
+            "",
+            "dependency",
+            "#pragma GCC system_header\n// a dependency of another",
+            "#pragma GCC diagnostic push\nint dependency;",
+            "GCC has a dependency",
+            "*/ dependency",
+        ] {
+            assert!(!is_in(text), "{text}");
+        }
+    }
+
+    #[test]
+    fn the_words_on_both_sides_of_a_border() {
+        let text = b"#pragma GCC dependency \"a.y\"".as_slice();
+        for at in 0..=text.len() {
+            let mut search = TimeComparison::new();
+            let (one, other) = text.split_at(at);
+            for piece in [one, other, b"end"] {
+                search.search(piece);
+            }
+            assert!(search.is_found, "{at}");
+        }
+    }
+}
