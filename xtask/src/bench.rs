@@ -12,6 +12,7 @@ mod cluster;
 mod competitors;
 mod edits;
 mod fatbin_list;
+mod limits;
 pub mod machine_info;
 mod options;
 mod remote;
@@ -31,6 +32,9 @@ use options::SOURCE;
 
 /// `cargo xtask bench`.
 pub fn main(options: &BenchOptions) -> Result<()> {
+    if options.only == [limits::NAME] {
+        return limits::main(options);
+    }
     let nvcc = programs::nvcc(options.nvcc.as_deref())?;
     match options.only.as_slice() {
         [one] if one == fatbin_list::NAME => return fatbin_list::main(options, &nvcc),

@@ -248,6 +248,7 @@ impl Worker {
         }
         thread::sleep(self.hold());
         drop(eaten);
+        thread::sleep(Duration::from_millis(self.number("rest", 0)));
         Ok(())
     }
 

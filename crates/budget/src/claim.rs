@@ -204,8 +204,11 @@ impl Claim {
     /// Notes the tool's process, so that its memory can be watched. The tool should lead a process
     /// group of its own.
     pub fn started(&self, tool: u32) {
-        self.own.tool.store(tool, Ordering::SeqCst);
-        self.update(|record| record.tool = tool);
+        self.own.start(tool);
+        self.update(|record| {
+            record.tool = tool;
+            record.need_kib = self.own.asked_kib();
+        });
     }
 
     /// Notes that the tool has ended, where the claim is kept for another one.
@@ -254,9 +257,8 @@ impl Claim {
     pub fn requeue(&mut self, memory_kib: u64, cancel: &Cancel) -> Result<(), Cancelled> {
         let seen = self.peak_kib();
         let need = memory_kib.max(seen.saturating_add(seen / 2));
-        self.again(cancel, false, |record| {
-            record.need_kib = record.need_kib.max(need);
-        })
+        self.own.ask_for(self.own.asked_kib().max(need));
+        self.again(cancel, false)
     }
 
     /// After the kernel killed the tool for want of memory: waits until nothing else runs.
@@ -265,19 +267,12 @@ impl Claim {
     /// Cancelled; the claim is then gone.
     pub fn requeue_alone(&mut self, cancel: &Cancel) -> Result<(), Cancelled> {
         let seen = self.peak_kib();
-        self.again(cancel, true, |record| {
-            record.need_kib = record.need_kib.max(seen);
-            record.flags.alone = true;
-        })
+        self.own.ask_for(self.own.asked_kib().max(seen));
+        self.again(cancel, true)
     }
 
-    fn again(
-        &mut self,
-        cancel: &Cancel,
-        alone: bool,
-        change: impl Fn(&mut Record),
-    ) -> Result<(), Cancelled> {
-        self.own.tool.store(0, Ordering::SeqCst);
+    fn again(&mut self, cancel: &Cancel, alone: bool) -> Result<(), Cancelled> {
+        self.own.start(0);
         let Place::Seat(shared, _) = &self.place else {
             if let Place::Local(share) = std::mem::replace(&mut self.place, Place::Gone) {
                 self.board.local.give(share);
@@ -299,7 +294,8 @@ impl Claim {
                 record.flags.evict = false;
                 record.flags.nested = false;
                 record.flags.suspended = false;
-                change(record);
+                record.flags.alone |= alone;
+                record.need_kib = self.own.asked_kib();
             });
             shared.reconcile(table, CheckLevel::Quick, now);
             self.own.remember(&table.records()[self.own.seat]);
@@ -351,7 +347,7 @@ impl Claim {
         let record = self.own.record();
         let share = Share {
             slots: record.slots,
-            memory_kib: record.need_kib,
+            memory_kib: self.own.asked_kib(),
             alone,
         };
         self.board.local.take(share, &self.board.limits, cancel)?;

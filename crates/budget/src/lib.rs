@@ -25,6 +25,7 @@ mod limits;
 mod local;
 mod memory;
 mod own;
+mod past_peak;
 mod pool;
 mod pressure;
 pub mod proc;

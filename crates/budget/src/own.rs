@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
+use crate::past_peak::PastPeak;
 use crate::record::Record;
 use crate::table::SeatTable;
 
@@ -17,6 +18,9 @@ pub(crate) struct Own {
     pub stop: AtomicBool,
     /// The most KiB seen.
     pub peak_kib: AtomicU64,
+    /// What the claim asked for, in KiB. Its record says less once the tool has given memory back.
+    asked_kib: AtomicU64,
+    past_peak: Mutex<PastPeak>,
     /// The claim was given back. Set under the board's lock, as what changes the record is.
     left: AtomicBool,
     /// The record as it should be on the board, in case it is lost there.
@@ -32,9 +36,38 @@ impl Own {
             tool: AtomicU32::new(0),
             stop: AtomicBool::new(false),
             peak_kib: AtomicU64::new(0),
+            asked_kib: AtomicU64::new(record.need_kib),
+            past_peak: Mutex::new(PastPeak::new(record.need_kib)),
             left: AtomicBool::new(false),
             record: Mutex::new(record),
         }
+    }
+
+    /// What the claim asked for, in KiB.
+    pub fn asked_kib(&self) -> u64 {
+        self.asked_kib.load(Ordering::SeqCst)
+    }
+
+    /// Notes that the claim asks for this much from now on.
+    pub fn ask_for(&self, kib: u64) {
+        self.asked_kib.store(kib, Ordering::SeqCst);
+    }
+
+    /// Notes that another tool starts, or none.
+    pub fn start(&self, tool: u32) {
+        self.tool.store(tool, Ordering::SeqCst);
+        *self.past_peak() = PastPeak::new(self.asked_kib());
+    }
+
+    /// What is expected of the tool, in KiB, which uses `used_kib` at the time `now`.
+    pub fn expect(&self, used_kib: u64, now: u64) -> u64 {
+        self.past_peak().expect(used_kib, now)
+    }
+
+    fn past_peak(&self) -> std::sync::MutexGuard<'_, PastPeak> {
+        self.past_peak
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Changes the record on the table, which is put back first if it is lost. Nothing once the

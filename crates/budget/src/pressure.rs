@@ -99,7 +99,8 @@ impl Pressure {
     /// The claims of `own`, which are on the board `shared`, that are to be stopped.
     fn tick_on(&self, shared: &Shared, own: &[Arc<Own>], reading: &Reading) -> Vec<Arc<Own>> {
         let (kept, over_limit) = self.look_around(shared, own);
-        let news: Vec<(&Arc<Own>, Option<u64>)> = own.iter().map(|o| (o, measure(o))).collect();
+        let news: Vec<(&Arc<Own>, Option<Measurement>)> =
+            own.iter().map(|o| (o, measure(o))).collect();
         let short = is_short(reading, self.board.0.limits.reserve.0);
         let flagged = |o: &Arc<Own>| {
             shared.file.peek_seat(o.seat).map_or(true, |r| {
@@ -110,7 +111,7 @@ impl Pressure {
         let anything = short
             || over_limit
             || !kept.is_empty()
-            || news.iter().any(|(o, kib)| kib.is_some() || flagged(o));
+            || news.iter().any(|(o, new)| new.is_some() || flagged(o));
         if !anything {
             return stop;
         }
@@ -128,10 +129,11 @@ impl Pressure {
                     note(table.change(*seat), *kib);
                 }
             }
-            for (own, kib) in &news {
+            for (own, new) in &news {
                 own.change(table, |record| {
-                    if let Some(kib) = kib {
-                        note(record, *kib);
+                    if let Some(new) = new {
+                        note(record, new.used_kib);
+                        record.need_kib = new.need_kib;
                     }
                     // A claim that measures is not stopped.
                     record.flags.suspended = false;
@@ -208,16 +210,27 @@ fn mark(table: &mut SeatTable, seat: usize, now: u64) {
     record.evicted = now;
 }
 
-/// The memory that the tool of `own` uses, in KiB, if it changed enough to be written down.
-fn measure(own: &Own) -> Option<u64> {
+/// What was measured of a tool, in KiB.
+#[derive(Debug, Clone, Copy)]
+struct Measurement {
+    used_kib: u64,
+    /// What is expected of it from now on.
+    need_kib: u64,
+}
+
+/// Measures the tool of `own`. `None` if too little changed to be written down.
+fn measure(own: &Own) -> Option<Measurement> {
     let tool = own.tool.load(Ordering::SeqCst);
     if tool == 0 {
         return None;
     }
-    let kib = proc::tree_kib(tool);
-    own.peak_kib.fetch_max(kib, Ordering::SeqCst);
-    let noted = own.record().now_kib;
-    (kib.abs_diff(noted) > WORTH_TELLING.max(noted / 16)).then_some(kib)
+    let used_kib = proc::tree_kib(tool);
+    own.peak_kib.fetch_max(used_kib, Ordering::SeqCst);
+    let need_kib = own.expect(used_kib, now());
+    let record = own.record();
+    let differs = |new: u64, noted: u64| new.abs_diff(noted) > WORTH_TELLING.max(noted / 16);
+    (differs(used_kib, record.now_kib) || differs(need_kib, record.need_kib))
+        .then_some(Measurement { used_kib, need_kib })
 }
 
 fn note(record: &mut Record, kib: u64) {

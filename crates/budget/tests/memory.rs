@@ -147,6 +147,28 @@ fn more_than_the_limit_is_given_back_though_the_machine_has_room() {
     );
 }
 
+#[test]
+fn what_a_tool_has_given_back_is_for_others() {
+    let site = Site::new();
+    // Each says what it needs, and two do not fit. The first one has given all back when it rests.
+    let words = "limit=4 memory=160000 kib=100000 reserve=0 eat=100000 grow=300 hold=300";
+    let mut first = site.start("tool", &format!("{words} rest=600000 name=first"));
+    site.wait_for('G', 1);
+    let second = site.start("tool", &format!("{words} name=second"));
+    second.finish();
+    let events = site.events();
+    let count = |letter| events.iter().filter(|e| e.letter == letter).count();
+    // The second one ends while the first one still runs.
+    assert_eq!((count('G'), count('R')), (2, 1), "{}", letters(&events));
+    let snapshot = site.board(1).snapshot();
+    let tools = snapshot.running().filter(|record| record.tool > 0);
+    let tools: Vec<u32> = tools.map(|record| record.tool).collect();
+    assert_eq!(tools.len(), 1);
+    first.kill();
+    let tool = rustix::process::Pid::from_raw(tools[0] as i32).expect("a process");
+    rustix::process::kill_process_group(tool, rustix::process::Signal::KILL).expect("killed");
+}
+
 /// A cgroup with a memory limit, removed at the end.
 struct Cgroup(PathBuf);
 

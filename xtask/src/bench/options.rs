@@ -21,7 +21,7 @@ pub struct BenchOptions {
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
     pub runs: u32,
     /// Measure only these; nvcc is always measured. Some names stand alone: `fatbin-list` measures how fast a library is listed,
-    /// compared with cuobjdump; `cluster` a project on workers of a cluster; `edits` a rebuild after an edit of one line;
+    /// compared with cuobjdump; `limits` draws what xtask/bench/limits.sh measured; `cluster` a project on workers of a cluster; `edits` a rebuild after an edit of one line;
     /// `remote` hits from servers; `remote-large` the memory for the transfer of a large object; `remote-small` the transfer of
     /// many small blobs
     #[arg(long, value_delimiter = ',', value_name = "NAME")]
