@@ -3,13 +3,13 @@
 mod space;
 
 use std::path::Path;
-use std::process::Command;
 
 use space::{Nvrtc, cache_in, cached, get, open_compiler, request};
 use warpcc_rtc::{
     Bundle, BundleMaker, CacheSettings, CallLimits, CompileRequest, Environment, ErrorKind, Found,
     KernelCache, Linker, Text,
 };
+use warpcc_testkit::Toolkit;
 
 const KERNEL: &str = "#include <lib/a.cuh>\n\
                       __device__ int from_fragment(int);\n\
@@ -162,9 +162,8 @@ fn what_is_missing_is_named_before_anything_is_linked() {
 fn fat_fragment(folder: &Path, code: &str) -> Vec<u8> {
     let source = folder.join("f.cu");
     std::fs::write(&source, FRAGMENT).expect("written");
-    let nvcc = warpcc_testkit::toolkit::Toolkit::newest().nvcc;
     let output = folder.join("f.fatbin");
-    let mut command = Command::new(nvcc);
+    let mut command = Toolkit::newest().nvcc_with_small_headers(folder);
     command.args(["-fatbin", "-rdc=true", code, "-o"]);
     let status = command.args([&output, &source]).status();
     assert!(status.expect("nvcc starts").success());

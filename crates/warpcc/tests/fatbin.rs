@@ -20,10 +20,8 @@ fn folder() -> TempDir {
         ("b", SOURCE.replace("*p *= 2", "*p = sinf(*p)")),
     ] {
         std::fs::write(at.join(format!("{name}.cu")), source).expect("written");
-        let done = Command::new(Toolkit::newest().nvcc)
-            .current_dir(at)
-            .env_remove("NVCC_PREPEND_FLAGS")
-            .env_remove("NVCC_APPEND_FLAGS")
+        let done = Toolkit::newest()
+            .nvcc_with_small_headers(at)
             .args([
                 "-fatbin",
                 "-gencode",
@@ -198,10 +196,8 @@ fn check_answers_for_ci() {
 fn concatenated_images_fail_with_a_driver_that_does_not_know_them() {
     let folder = folder();
     let at = folder.path();
-    let done = Command::new(Toolkit::newest().nvcc)
-        .current_dir(at)
-        .env_remove("NVCC_PREPEND_FLAGS")
-        .env_remove("NVCC_APPEND_FLAGS")
+    let done = Toolkit::newest()
+        .nvcc_with_small_headers(at)
         .args(["-fatbin", "-compress-mode=size", "-Xfatbin=--concat"])
         .args(["-gencode", "arch=compute_90,code=sm_90"])
         .args(["-gencode", "arch=compute_90a,code=sm_90a"])
@@ -317,8 +313,8 @@ fn thin_keeps_what_a_gpu_loads() {
     let folder = folder();
     let at = folder.path();
     let arch = |arch: &str| format!("-gencode=arch=compute_{arch},code=sm_{arch}");
-    let done = Command::new(Toolkit::newest().nvcc)
-        .current_dir(at)
+    let done = Toolkit::newest()
+        .nvcc_with_small_headers(at)
         .args(["-fatbin", "a.cu", "-o", "both.fatbin"])
         .args([arch("80"), arch("90"), arch("90a")])
         .status();

@@ -11,6 +11,7 @@ pub use warpcc_testkit::toolkit::run;
 
 /// Two kernels, a function that is not inlined, shared, constant and global memory, and a stack.
 pub const SOURCE: &str = "
+extern \"C\" __device__ __device_builtin__ void __syncthreads();
 __device__ int table[64];
 __constant__ float factor[4];
 template <typename T> __device__ __noinline__ T slow(T x) { return x * x + table[(int)x & 63]; }

@@ -1,6 +1,7 @@
 //! Tests images that a program brings: PTX is compiled once, and the right image of a fat binary is chosen.
 
 use warpcc_rtc::{CacheSettings, CallLimits, Compiler, Found, KernelCache};
+use warpcc_testkit::Toolkit;
 
 use crate::space::{Nvrtc, cache_in, get, open_compiler, request};
 
@@ -71,14 +72,13 @@ fn ptx_is_compiled_once_too() {
 #[test]
 fn of_a_fat_binary_comes_what_a_driver_would_take() {
     let folder = tempfile::tempdir().expect("a folder");
-    let nvcc = Nvrtc::newest().folder.join("../bin/nvcc");
     std::fs::write(
         folder.path().join("k.cu"),
         "extern \"C\" __global__ void k(int* x) { *x = 1; }",
     )
     .expect("written");
-    let status = std::process::Command::new(nvcc)
-        .current_dir(folder.path())
+    let status = Toolkit::newest()
+        .nvcc_with_small_headers(folder.path())
         .args(["-fatbin", "k.cu", "-o", "k.fatbin"])
         .args(["-gencode", "arch=compute_80,code=[sm_80,compute_80]"])
         .args(["-gencode", "arch=compute_90a,code=sm_90a"])

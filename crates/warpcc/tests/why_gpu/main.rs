@@ -28,10 +28,8 @@ fn package(at: &Path, name: &str, gencode: &[&str]) {
     let mut record = format!("{name}/__init__.py,,\n{name}-1.0+cu130.dist-info/RECORD,,\n");
     if !gencode.is_empty() {
         let library = format!("{name}/lib{name}.so");
-        let done = Command::new(Toolkit::newest().nvcc)
-            .current_dir(at)
-            .env_remove("NVCC_PREPEND_FLAGS")
-            .env_remove("NVCC_APPEND_FLAGS")
+        let done = Toolkit::newest()
+            .nvcc_with_small_headers(at)
             .args(["-shared", "-Xcompiler", "-fPIC", "a.cu", "-o"])
             .arg(site.join(&library))
             .args(gencode.iter().map(|code| format!("-gencode={code}")))
