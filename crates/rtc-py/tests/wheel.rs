@@ -3,6 +3,8 @@
 
 mod adapters;
 
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
@@ -54,10 +56,21 @@ fn installed(folder: &Path) -> PathBuf {
     {
         maturin.env_remove(name);
     }
+    // maturin tells PyO3 what it knows of Python, and PyO3 would be rebuilt for it, here and then in the workspace's next
+    // build. PyO3 finds the same by itself, as it does there.
+    let cargo = folder.join("cargo");
+    let real = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
+    let script = format!(
+        "#!/bin/sh\nunset PYO3_CONFIG_FILE PYO3_PYTHON PYO3_ENVIRONMENT_SIGNATURE\nexec '{real}' \"$@\"\n"
+    );
+    std::fs::write(&cargo, script).expect("a script");
+    std::fs::set_permissions(&cargo, Permissions::from_mode(0o755)).expect("its mode");
     maturin
+        .env("CARGO", &cargo)
         .env("PYTHONPATH", packages())
         .current_dir(top())
         .args(["build", "--profile", "dev", "--locked", "--quiet"])
+        .args(["--compression-method", "stored"])
         .args(["-m", "crates/rtc-py/Cargo.toml", "--out"])
         .arg(folder.join("wheels"));
     done(maturin);
