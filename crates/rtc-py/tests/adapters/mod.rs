@@ -62,16 +62,23 @@ pub fn keep_what_other_packages_compile(python: &Path, folder: &Path) {
         let cache = folder.join("cache");
         let first = run(python, &folder, step, &cache);
         assert_eq!(first.counts, format!("{images} made, 0 found"), "{step}");
+        if with_header == 0 {
+            // Nothing reads the header: the second run also shows that.
+            write("#define FACTOR 40\n");
+        }
         let second = run(python, &folder, step, &cache);
         assert_eq!(second.counts, format!("0 made, {images} found"), "{step}");
         for with in [&first, &second] {
             assert_eq!(with.digests, alone.digests, "{step}");
             assert_eq!(with.names, alone.names, "{step}");
         }
+        if with_header == 0 {
+            continue;
+        }
         write("#define FACTOR 40\n");
         let edited = run(python, &folder, step, &cache);
         let counts = format!("{with_header} made, {} found", images - with_header);
         assert_eq!(edited.counts, counts, "{step}");
-        assert_eq!(edited.digests == alone.digests, with_header == 0, "{step}");
+        assert_ne!(edited.digests, alone.digests, "{step}");
     }
 }
