@@ -1,5 +1,5 @@
 //! Tests the table of variables that tools read against the variables they do read: on the suite's toolkits, and on those
-//! that the user names, or else on one other toolkit of this machine, another one each day.
+//! that the user names, or else on one other toolkit of this machine with one host compiler, another pair each day.
 //!
 //! ```sh
 //! WARPCC_TEST_MORE_NVCC=/a/bin/nvcc:/b/bin/nvcc WARPCC_TEST_MORE_HOSTS=g++-11:clang++-19 \
@@ -17,8 +17,11 @@ use warpcc_plan::Tool;
 
 use crate::space::{Program, TestSpace, Toolkit, finish, small};
 
-/// The compilations, in this order: host and device code, templates of the library, separate compilation.
+/// The compilations, in this order: host and device code, separate compilation. The first two have templates of the library,
+/// which take long.
 const LINES: &[&str] = &[
+    "-c library.cu -o library.o -arch=sm_80",
+    "-ptx library.cu -o library.ptx -arch=sm_80",
     "-c case.cu -o case.o -arch=sm_80",
     "-c case.cu -o case.o -gencode arch=compute_80,code=sm_80 -gencode arch=compute_86,code=compute_86",
     "-ptx case.cu -o case.ptx -arch=sm_80",
@@ -38,10 +41,13 @@ const LINES: &[&str] = &[
     "-shared -Xcompiler -fPIC case.cu -o libcase.so -arch=sm_80",
 ];
 
-const CASE: &str = "#include <cstdio>\n#include <vector>\n\
-    __device__ int twice(int x) { return 2 * x; }\n\
-    __global__ void k(int *x) { *x = twice(*x); printf(\"%f\", sin(double(*x))); }\n\
+const LIBRARY: &str = "#include <cstdio>\n#include <vector>\n\
+    __global__ void k(int *x) { printf(\"%f\", sin(double(*x))); }\n\
     int host(std::vector<int> &v) { k<<<1, 1>>>(v.data()); return v.size(); }\n";
+
+const CASE: &str = "__device__ int twice(int x) { return 2 * x; }\n\
+    __global__ void k(int *x) { *x = twice(*x); }\n\
+    void host(int *x) { k<<<1, 1>>>(x); }\n";
 
 const MAIN: &str = "extern __device__ int twice(int);\n\
     __global__ void other(int *x) { *x = 1; }\n\
@@ -71,6 +77,7 @@ type Asked = BTreeMap<(String, OsString), BTreeSet<String>>;
 fn observe(nvcc: &Path, host: &str, missing: &mut Asked, seen: &mut Asked) {
     let release = release_of(nvcc);
     let space = TestSpace::new(&format!("variables-{release}-{host}"));
+    space.write("library.cu", LIBRARY);
     space.write("case.cu", CASE);
     space.write("main.cu", MAIN);
     let folder = tempfile::tempdir().expect("a folder");
@@ -145,38 +152,57 @@ fn the_table_has_every_variable_that_a_tool_asks_for() {
     );
 }
 
-/// Pairs of toolkit and host compiler. The suite's two toolkits have one host compiler each. Other toolkits have every
-/// host compiler, and so have the suite's where the user names more host compilers.
+/// Pairs of toolkit and host compiler. The suite's two toolkits have one host compiler each. Toolkits that the user names have
+/// every host compiler, and so have the suite's where the user names more host compilers. Else there is one pair more: one of
+/// the toolkits that `cargo xtask toolkit` and `matrix` made for this user with one of the host compilers, in turn.
 fn pairs() -> BTreeSet<(PathBuf, String)> {
     // The variables that a tool reads do not depend on the runtime's header.
     let newest = small(Toolkit::newest()).nvcc;
     let older = small(Toolkit::older()).nvcc;
     let mut hosts: BTreeSet<String> = ["g++", "clang++-14"].map(str::to_owned).into();
+    let more_hosts = std::env::var("WARPCC_TEST_MORE_HOSTS").ok();
+    hosts.extend(
+        more_hosts
+            .iter()
+            .flat_map(|more| more.split(':'))
+            .filter(|name| !name.is_empty())
+            .map(str::to_owned),
+    );
     let real = [Toolkit::newest().nvcc, Toolkit::older().nvcc];
-    let mut toolkits = more_toolkits(&real);
-    toolkits.retain(|nvcc| !real.contains(nvcc));
-    if let Ok(more) = std::env::var("WARPCC_TEST_MORE_HOSTS") {
-        hosts.extend(
-            more.split(':')
-                .filter(|name| !name.is_empty())
-                .map(str::to_owned),
-        );
-        toolkits.extend([newest.clone(), older.clone()]);
+    let each_host = |nvcc: PathBuf| hosts.iter().map(move |host| (nvcc.clone(), host.clone()));
+    let named = std::env::var_os("WARPCC_TEST_MORE_NVCC");
+    let mut all: BTreeSet<_> = match &named {
+        Some(named) => std::env::split_paths(named).collect(),
+        None => installed_toolkits(),
     }
-    let all = toolkits
-        .iter()
-        .flat_map(|nvcc| hosts.iter().map(|host| (nvcc.clone(), host.clone())));
-    let usual = [(newest, "g++".to_owned()), (older, "clang++-14".to_owned())];
-    all.chain(usual).collect()
+    .into_iter()
+    .filter(|nvcc| !nvcc.as_os_str().is_empty() && !real.contains(nvcc))
+    .flat_map(each_host)
+    .collect();
+    if named.is_none() {
+        all = in_turn(all).into_iter().collect();
+    }
+    if more_hosts.is_some() {
+        all.extend(
+            [newest.clone(), older.clone()]
+                .into_iter()
+                .flat_map(each_host),
+        );
+    }
+    all.extend([(newest, "g++".to_owned()), (older, "clang++-14".to_owned())]);
+    all
 }
 
-/// The toolkits that the user names; else one of those that `cargo xtask toolkit` and `matrix` made for this user, in
-/// turn: each takes half a minute.
-fn more_toolkits(usual: &[PathBuf; 2]) -> BTreeSet<PathBuf> {
-    if let Some(named) = std::env::var_os("WARPCC_TEST_MORE_NVCC") {
-        let named = std::env::split_paths(&named);
-        return named.filter(|path| !path.as_os_str().is_empty()).collect();
-    }
+/// One of them, another one each day: each takes a quarter of a minute.
+fn in_turn<T>(all: BTreeSet<T>) -> Option<T> {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    let day = since.map_or(0, |since| since.as_secs() / 86_400);
+    let turn = usize::try_from(day).unwrap_or(0) % all.len().max(1);
+    all.into_iter().nth(turn)
+}
+
+/// The toolkits that `cargo xtask toolkit` and `matrix` made for this user.
+fn installed_toolkits() -> BTreeSet<PathBuf> {
     let mut all = BTreeSet::new();
     let home = PathBuf::from(std::env::var_os("HOME").unwrap_or_default());
     let folder = std::fs::read_dir(home.join(".cache/warpcc/toolkits"));
@@ -185,11 +211,7 @@ fn more_toolkits(usual: &[PathBuf; 2]) -> BTreeSet<PathBuf> {
             all.extend(entry.path().join(inside).canonicalize());
         }
     }
-    all.retain(|nvcc| !usual.contains(nvcc));
-    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
-    let day = since.map_or(0, |since| since.as_secs() / 86_400);
-    let turn = usize::try_from(day).unwrap_or(0) % all.len().max(1);
-    all.into_iter().nth(turn).into_iter().collect()
+    all
 }
 
 /// The compiler's release, such as `13.5`.
