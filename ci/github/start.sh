@@ -2,7 +2,8 @@
 # The first half of action.yml: installs warpcc for this job, and sets what later steps read.
 set -euo pipefail
 venv="$RUNNER_TEMP/warpcc-venv"
-python3 -m venv "$venv"
+# An earlier call in this job has made it.
+[ -x "$venv/bin/pip" ] || python3 -m venv "$venv"
 "$venv/bin/pip" install --quiet --disable-pip-version-check "$PACKAGE"
 echo "$venv/bin" >> "$GITHUB_PATH"
 {
