@@ -113,24 +113,31 @@ fn build(
 
 #[test]
 fn a_project_compiles_through_warpcc_where_there_is_one() {
+    compiles_through_warpcc("Unix Makefiles");
+}
+
+#[test]
+fn a_project_compiles_through_warpcc_with_ninja() {
+    compiles_through_warpcc("Ninja");
+}
+
+fn compiles_through_warpcc(generator: &str) {
     let Some(cmake) = cmake() else { return };
-    for generator in ["Unix Makefiles", "Ninja"] {
-        let (space, prefix) = project("cmake-package");
-        let prefix = format!("-DCMAKE_PREFIX_PATH={}", prefix.display());
-        let found = [prefix.as_str()];
-        let first = build(&space, &cmake, generator, "build", &found);
-        assert_eq!(first, (3, 0), "{generator}");
-        space.remove("build");
-        let again = build(&space, &cmake, generator, "build", &found);
-        assert_eq!(again, (0, 3), "{generator}");
-        // In the same folder, and back.
-        space.remove("build/program");
-        let off = [prefix.as_str(), "-DWARPCC=OFF"];
-        assert_eq!(build(&space, &cmake, generator, "build", &off), (0, 0));
-        let on = [prefix.as_str(), "-DWARPCC=ON"];
-        run(&space, &cmake, &["--build", "build", "--target", "clean"]);
-        assert_eq!(build(&space, &cmake, generator, "build", &on), (0, 3));
-    }
+    let (space, prefix) = project(&format!("cmake-{}", generator.replace(' ', "-")));
+    let prefix = format!("-DCMAKE_PREFIX_PATH={}", prefix.display());
+    let found = [prefix.as_str()];
+    let first = build(&space, &cmake, generator, "build", &found);
+    assert_eq!(first, (3, 0));
+    space.remove("build");
+    let again = build(&space, &cmake, generator, "build", &found);
+    assert_eq!(again, (0, 3));
+    // In the same folder, and back.
+    space.remove("build/program");
+    let off = [prefix.as_str(), "-DWARPCC=OFF"];
+    assert_eq!(build(&space, &cmake, generator, "build", &off), (0, 0));
+    let on = [prefix.as_str(), "-DWARPCC=ON"];
+    run(&space, &cmake, &["--build", "build", "--target", "clean"]);
+    assert_eq!(build(&space, &cmake, generator, "build", &on), (0, 3));
 }
 
 #[test]
