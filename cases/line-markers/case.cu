@@ -8,7 +8,7 @@
 #include <plain.h>
 const char *text = R"(
 # 1 "text.y" 1
-	# 1 "text-after-a-tab.y" 3
+# 1 "text with \303\251\t\/.y" 3
 x # 1 "text-after-a-letter.y"
 # 2 "text-of-line-2.y" 1
 )";

@@ -1,12 +1,13 @@
 //! nvcc's "Filter Dependencies": writes the make rule, byte for byte, from the line markers of the preprocessed files.
 //!
-//! Seen on 13.0 and 13.5: the passes are read in the plan's order. A name counts if a line begins with `# 1 "`, after blanks
-//! or none, and the name neither begins with `<` nor ends with `/`. So `#line 1 "parser.y"` counts, and so does such a line
-//! of a raw string; the flags for entering and leaving a file do not. `-MMD` leaves out a marker with the flag of a system
+//! Seen on 11.8, 12.4, 13.0 and 13.5: the passes are read in the plan's order. A name counts if a line begins with `# 1 "`,
+//! and the name neither begins with `<` nor ends with `/`. So `#line 1 "parser.y"` counts, and so does such a line
+//! of a raw string; the flags for entering and leaving a file do not. With blanks before the `#`, it counts on 13.5 only.
+//! `-MMD` leaves out a marker with the flag of a system
 //! header (3). What a macro in the first line of such a header expands to has a marker without it. The first marker that
-//! counts decides the order. A space gets a backslash, and no other character does. The target is written as it is.
+//! counts decides the order. A name is written as the marker has it: clang's `\303` stays. A space gets a backslash, and no
+//! other character does. The target is written as it is.
 
-use std::borrow::Cow;
 use std::collections::HashSet;
 
 use memchr::memmem;
@@ -21,11 +22,14 @@ pub const NO_MARKER: &str = "a preprocessed text that does not name its source";
 /// The reason for bypassing a call: nvcc reads a line of a raw string as a marker without an end, and fails.
 pub const ENDLESS_MARKER: &str = "a line marker without an end";
 
+/// The reason for bypassing a call: a line of a raw string is a marker for some releases of nvcc, and none for others.
+pub const INDENTED_MARKER: &str = "a line marker after blanks";
+
 /// The file that a line marker names.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Marker<'a> {
-    /// The path after unescaping.
-    path: Cow<'a, [u8]>,
+    /// The path as it is written, with its escapes.
+    path: &'a [u8],
     /// Flag 3: a system header.
     system: bool,
 }
@@ -33,19 +37,26 @@ struct Marker<'a> {
 /// How a line begins that says that the first line of a file follows.
 const FIRST_LINE: &[u8] = b"# 1 \"";
 
-/// Calls `each` for every line that nvcc takes for the marker of a file's first line; with `None` where it has no end.
-fn first_lines<'a>(text: &'a [u8], mut each: impl FnMut(Option<Marker<'a>>)) {
+/// Calls `each` for every line that nvcc takes for the marker of a file's first line; with a reason where nvcc decides.
+fn first_lines<'a>(text: &'a [u8], mut each: impl FnMut(Result<Marker<'a>, &'static str>)) {
     for at in memmem::find_iter(text, FIRST_LINE) {
-        let mut before = text[..at].iter().rev();
-        let last = before.find(|byte| !matches!(byte, b' ' | b'\t'));
-        if last.is_none_or(|byte| *byte == b'\n') {
-            each(named(&text[at + FIRST_LINE.len()..]));
+        let before = &text[..at];
+        let last = before
+            .iter()
+            .rposition(|byte| !matches!(byte, b' ' | b'\t'));
+        if last.is_some_and(|last| before[last] != b'\n') {
+            continue;
         }
+        let line = last.map_or(0, |last| last + 1);
+        each(match line == at {
+            true => named(&text[at + FIRST_LINE.len()..]).ok_or(ENDLESS_MARKER),
+            false => Err(INDENTED_MARKER),
+        });
     }
 }
 
 /// The path with which the source's own marker begins the text, whatever its line.
-fn source_of(text: &[u8]) -> Option<Cow<'_, [u8]>> {
+fn source_of(text: &[u8]) -> Option<&[u8]> {
     let rest = text.strip_prefix(b"# ")?;
     let digits = rest.iter().take_while(|b| b.is_ascii_digit()).count();
     let rest = rest.get(digits..)?.strip_prefix(b" \"")?;
@@ -55,24 +66,15 @@ fn source_of(text: &[u8]) -> Option<Cow<'_, [u8]>> {
 /// The marker whose name begins here.
 fn named(rest: &[u8]) -> Option<Marker<'_>> {
     let mut end = 0;
-    let mut escaped = false;
     loop {
         match rest.get(end)? {
             b'"' => break,
             b'\n' => return None,
-            b'\\' => {
-                escaped = true;
-                end += 1 + usize::from(rest.get(end + 1) != Some(&b'\n'));
-            }
+            b'\\' => end += 1 + usize::from(rest.get(end + 1) != Some(&b'\n')),
             _ => end += 1,
         }
     }
-    let raw = rest.get(..end)?;
-    let path = if escaped {
-        Cow::Owned(unescape(raw))
-    } else {
-        Cow::Borrowed(raw)
-    };
+    let path = rest.get(..end)?;
     let flags = rest.get(end + 1..)?;
     let flags = &flags[..memchr::memchr(b'\n', flags).unwrap_or(flags.len())];
     let mut numbers = flags
@@ -84,37 +86,11 @@ fn named(rest: &[u8]) -> Option<Marker<'_>> {
     })
 }
 
-fn unescape(raw: &[u8]) -> Vec<u8> {
-    let mut out = Vec::with_capacity(raw.len());
-    let mut at = 0;
-    while let Some(&b) = raw.get(at) {
-        at += 1;
-        if b != b'\\' {
-            out.push(b);
-            continue;
-        }
-        let octal: Vec<u8> = raw
-            .iter()
-            .skip(at)
-            .take(3)
-            .copied()
-            .take_while(|b| (b'0'..=b'7').contains(b))
-            .collect();
-        if octal.is_empty() {
-            if let Some(&next) = raw.get(at) {
-                out.push(next);
-                at += 1;
-            }
-        } else {
-            at += octal.len();
-            out.push(
-                octal
-                    .iter()
-                    .fold(0u8, |n, d| n.wrapping_mul(8).wrapping_add(d - b'0')),
-            );
-        }
-    }
-    out
+/// Whether nvcc writes the name as it is. It reads an escaped quote or backslash by rules of its own.
+fn is_plain(path: &[u8]) -> bool {
+    !path
+        .windows(2)
+        .any(|two| two[0] == b'\\' && matches!(two[1], b'"' | b'\\'))
 }
 
 /// The command line's options for the rule.
@@ -133,32 +109,33 @@ pub struct Rule {
 /// The dependency file for the preprocessed `texts`, in the plan's order.
 ///
 /// # Errors
-/// A name has a quote or a backslash: nvcc reads the markers of such names by rules of its own, and adds names that no file
-/// has (seen on 13.5). Or a text does not begin with a marker, or has one without an end.
+/// A name has a quote or a backslash, or the source's name has any other escape: nvcc reads the markers of such names by rules
+/// of its own, and adds names that no file has (seen on 13.5). Or a text does not begin with a marker, or has one without an end or after blanks.
 pub fn rule(rule: &Rule, texts: &[&[u8]]) -> Result<Vec<u8>, &'static str> {
     let sources: Option<Vec<_>> = texts.iter().map(|text| source_of(text)).collect();
     let sources = sources.ok_or(NO_MARKER)?;
-    let is_plain = |path: &[u8]| !path.iter().any(|byte| matches!(byte, b'"' | b'\\'));
     let mut refused = None;
-    let mut headers: Vec<Vec<u8>> = Vec::new();
-    let mut seen: HashSet<Vec<u8>> = HashSet::new();
-    for (text, source) in texts.iter().zip(&sources) {
-        if !is_plain(source) {
+    let mut headers: Vec<&[u8]> = Vec::new();
+    let mut seen: HashSet<&[u8]> = HashSet::new();
+    for (&text, &source) in texts.iter().zip(&sources) {
+        // nvcc has the source's name from the command line, and lists an escaped one of clang's (`\303`) as a header.
+        if source.contains(&b'\\') {
             refused = Some(QUOTED_NAME);
         }
-        seen.insert(source.to_vec());
+        seen.insert(source);
         first_lines(text, |marker| {
-            let Some(marker) = marker else {
-                refused = Some(ENDLESS_MARKER);
-                return;
+            let Marker { path, system } = match marker {
+                Ok(marker) => marker,
+                Err(reason) => {
+                    refused = Some(reason);
+                    return;
+                }
             };
-            if !is_plain(&marker.path) {
+            if !is_plain(path) {
                 refused = Some(QUOTED_NAME);
             }
-            let left_out = (rule.skip_system && marker.system) || is_no_file(&marker.path);
-            if !left_out && !seen.contains(marker.path.as_ref()) {
-                let path = marker.path.into_owned();
-                seen.insert(path.clone());
+            let left_out = (rule.skip_system && system) || is_no_file(path);
+            if !left_out && seen.insert(path) {
                 headers.push(path);
             }
         });
@@ -170,7 +147,7 @@ pub fn rule(rule: &Rule, texts: &[&[u8]]) -> Result<Vec<u8>, &'static str> {
         let parts: Vec<&[u8]> = path.split(|byte| *byte == b' ').collect();
         parts.join(&b"\\ "[..])
     };
-    let source = sources.first().map_or(&[][..], |source| source.as_ref());
+    let source = sources.first().copied().unwrap_or_default();
     let folder = rule.folder.iter().flat_map(|folder| [folder, "/"]);
     let mut out = folder.collect::<String>().into_bytes();
     match &rule.target {
@@ -227,7 +204,7 @@ mod tests {
         );
         assert_eq!(
             text(md),
-            "o x.o : m.cu \\\n    /usr/include/stdc-predef.h \\\n    inc/sp\\ dir/h.h \\\n    inc/é.h\n"
+            "o x.o : m.cu \\\n    /usr/include/stdc-predef.h \\\n    inc/sp\\ dir/h.h \\\n    inc/\\303\\251.h\n"
         );
         let mmd = rule(
             &Rule {
@@ -240,7 +217,7 @@ mod tests {
         );
         assert_eq!(
             text(mmd),
-            "t : m.cu \\\n    inc/sp\\ dir/h.h \\\n    inc/é.h\n\ninc/sp\\ dir/h.h:\n\ninc/é.h:\n"
+            "t : m.cu \\\n    inc/sp\\ dir/h.h \\\n    inc/\\303\\251.h\n\ninc/sp\\ dir/h.h:\n\ninc/\\303\\251.h:\n"
         );
     }
 
@@ -284,7 +261,7 @@ mod tests {
 
     #[test]
     fn names_are_bytes() {
-        let latin = b"# 1 \"e.cu\"\n# 1 \"h\\377 \\351.h\" 1\n";
+        let latin = b"# 1 \"e.cu\"\n# 1 \"h\xff \xe9.h\" 1\n";
         let listed = rule(&Rule::default(), &[latin]);
         let listed = listed.expect("plain names");
         assert_eq!(listed, b"e.o : e.cu \\\n    h\xff\\ \xe9.h\n");
@@ -292,7 +269,7 @@ mod tests {
 
     #[test]
     fn names_with_quotes_and_backslashes_are_nvccs() {
-        for name in [r#"d\"/e.cu"#, r"d\\/e.cu"] {
+        for name in [r#"d\"/e.cu"#, r"d\\/e.cu", r"\303\251.cu", r"a\tb.cu"] {
             let marker = format!("# 1 \"{name}\"\n");
             assert_eq!(
                 rule(&Rule::default(), &[marker.as_bytes()]),
@@ -308,12 +285,12 @@ mod tests {
         }
     }
 
-    /// Each was a line of a raw string, compiled by nvcc 13.5.
+    /// Each was a line of a raw string, compiled by nvcc 11.8, 12.4, 13.0 and 13.5.
     #[test]
     fn a_line_is_read_as_nvcc_reads_it() {
         for (line, listed, listed_of_mmd) in [
             ("# 1 \"x\"", "x", "x"),
-            ("\t  # 1 \"x\" 1", "x", "x"),
+            ("# 1 \"x\\040\\ny\\/z\"", "x\\040\\ny\\/z", "x\\040\\ny\\/z"),
             ("# 1 \"x\" 2", "x", "x"),
             ("# 1 \"x\"y", "x", "x"),
             ("# 1 \"x\" 1  3", "x", ""),
@@ -348,10 +325,15 @@ mod tests {
                 assert_eq!(found, wanted, "{line}");
             }
         }
-        for line in ["# 1 \"x\nend", "# 1 \"x\\\nend\""] {
+        for (line, reason) in [
+            ("# 1 \"x\nend", ENDLESS_MARKER),
+            ("# 1 \"x\\\nend\"", ENDLESS_MARKER),
+            (" # 1 \"x\" 1", INDENTED_MARKER),
+            ("\t  # 1 \"x\" 1", INDENTED_MARKER),
+        ] {
             let text = format!("# 0 \"s.cu\"\n{line}");
             let found = rule(&Rule::default(), &[text.as_bytes()]);
-            assert_eq!(found, Err(ENDLESS_MARKER));
+            assert_eq!(found, Err(reason));
         }
     }
 }

@@ -3,11 +3,17 @@
 use warpcc_engine::prefix_map::NO_PREFIX_MAP;
 use warpcc_engine::{compiler_cache, process, room};
 use warpcc_plan::Unsupported;
-use warpcc_plan::depfile::{ENDLESS_MARKER, NO_MARKER, QUOTED_NAME};
+use warpcc_plan::depfile::{ENDLESS_MARKER, INDENTED_MARKER, NO_MARKER, QUOTED_NAME};
 
 /// The reason that is counted for a run that ended with this message.
 pub(super) fn counted_reason(message: String) -> Unsupported {
-    for reason in [NO_PREFIX_MAP, QUOTED_NAME, NO_MARKER, ENDLESS_MARKER] {
+    for reason in [
+        NO_PREFIX_MAP,
+        QUOTED_NAME,
+        NO_MARKER,
+        ENDLESS_MARKER,
+        INDENTED_MARKER,
+    ] {
         if message.ends_with(reason) {
             return Unsupported::new(reason, "");
         }

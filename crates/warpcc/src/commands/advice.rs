@@ -25,6 +25,10 @@ const TABLE: &[(&str, &str)] = &[
         "leave out the host compiler's option that drops line markers, such as `-P`",
     ),
     (
+        "a line marker after blanks",
+        "write the raw string that has such a line in another way",
+    ),
+    (
         "a line marker without an end",
         "write the raw string that has such a line in another way",
     ),
