@@ -41,6 +41,9 @@ pub struct MatrixOptions {
     /// Try only the changes of every row, and the modes in which a host compiler takes part
     #[arg(long)]
     brief: bool,
+    /// Try all cases with every host compiler, not only with the toolkit's usual one
+    #[arg(long, conflicts_with_all = ["quick", "brief"])]
+    whole: bool,
     /// Try only cases whose names contain this text, and write nothing
     #[arg(long)]
     case: Option<String>,
@@ -74,6 +77,7 @@ pub fn quick(warpcc: Option<&Path>) -> Result<()> {
         host: Vec::new(),
         quick: true,
         brief: false,
+        whole: false,
         case: None,
         again: false,
         page: false,
@@ -119,6 +123,7 @@ fn one(options: &MatrixOptions, warpcc: &Path, toolkit: &Toolkit, host: &Host) -
     };
     let scope = match () {
         () if options.quick => Scope::Quick,
+        () if options.whole => Scope::Whole,
         () if toolkit.main_host == host.name && !options.brief => Scope::Whole,
         () => Scope::Host,
     };

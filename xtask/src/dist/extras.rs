@@ -94,7 +94,13 @@ fn runnable(program: &DistProgram, arch: Arch) -> Command {
     if arch.is_here() {
         return Command::new(&program.stripped);
     }
-    let mut emulated = Command::new(format!("qemu-{}-static", arch.name()));
+    // Debian 12 has it in qemu-user-static, Debian 13 and newer in qemu-user.
+    let names = [
+        format!("qemu-{}-static", arch.name()),
+        format!("qemu-{}", arch.name()),
+    ];
+    let found = names.iter().find(|name| process::on_path(name).is_some());
+    let mut emulated = Command::new(found.unwrap_or(&names[0]));
     // Debian's folder of that processor's libraries.
     emulated
         .args(["-L", &format!("/usr/{}-linux-gnu", arch.name())])
