@@ -60,6 +60,12 @@ impl<'s> KnownPrograms<'s> {
         self.maker(executable).is_some()
     }
 
+    /// Whether a program is the compiler proper of gcc, which its driver starts: `cc1plus`, `cc1`.
+    pub fn is_gcc_proper(&self, executable: &Path) -> bool {
+        let family = family(executable).filter(|family| family.is_gcc_proper());
+        family.is_some() && self.maker(executable).is_some()
+    }
+
     fn maker(&self, executable: &Path) -> Option<Maker> {
         let family = family(executable)?;
         let all = || self.found.lock().unwrap_or_else(PoisonError::into_inner);

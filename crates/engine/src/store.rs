@@ -80,8 +80,9 @@ fn store_result(
     if let Some(why) = &seen.untracked {
         return Err(io::Error::other(why.clone()));
     }
-    let manifest = seen
-        .manifest(began, |_, _| false)
+    let mut manifest = seen.manifest(began, |_, _| false);
+    manifest.command(&step.raw);
+    let manifest = manifest
         .relative_to(run.options.directory)
         .finish_knowing(store, None)
         .map_err(io::Error::other)?;

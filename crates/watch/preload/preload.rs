@@ -37,6 +37,7 @@
 //! | `y` | errors: 4 bytes, path | looked at or opened, and refused: this user has no permission, or the file system is read-only |
 //! | `l` | number: u8 | this limit of the process was asked for; 255 is its `umask`, and from 200 on are other facts about it |
 //! | `t` | | a moment as a date and a time was asked for |
+//! | `u` | path | a file was closed, and nothing was read from it; only the first of a process |
 //! | `i` | | standard input was read to its end, or opened by a name |
 //! | `r` | | a write found no room |
 //! | `q` | text | as `U`, if the program is not a known one |
@@ -85,6 +86,7 @@ mod state;
 mod streams;
 mod symbols;
 mod sys;
+mod unread;
 
 #[panic_handler]
 fn panic(_: &core::panic::PanicInfo<'_>) -> ! {
@@ -174,6 +176,7 @@ unsafe extern "C" fn start(count: c_int, arguments: *const *const c_char) {
         }
         exec::resolve_early();
         streams::resolve_early();
+        unread::resolve_early();
         *sys::__errno_location() = errno;
     }
 }

@@ -7,13 +7,13 @@ use crate::identity::Identity;
 use crate::input::read_nothing;
 use crate::state;
 use crate::sys::{self, EDQUOT, EIO, ENOSPC, Any};
-use crate::{Real, hook};
+use crate::{Real, hook, unread};
 
 hook! {
-    fn read(file: c_int, to: Any, size: usize) -> isize, -1, |r, e| if r == 0 && size > 0 { read_nothing(file) };
+    fn read(file: c_int, to: Any, size: usize) -> isize, -1, |r, e| was_read(file, r == 0 && size > 0);
     fn __read_chk(file: c_int, to: Any, size: usize, whole: usize) -> isize, -1,
-        |r, e| if r == 0 && size > 0 { read_nothing(file) };
-    fn readv(file: c_int, to: Any, count: c_int) -> isize, -1, |r, e| if r == 0 && count > 0 { read_nothing(file) };
+        |r, e| was_read(file, r == 0 && size > 0);
+    fn readv(file: c_int, to: Any, count: c_int) -> isize, -1, |r, e| was_read(file, r == 0 && count > 0);
     fn write(file: c_int, from: Any, size: usize) -> isize, -1, |r, e| written(e);
     fn writev(file: c_int, from: Any, count: c_int) -> isize, -1, |r, e| written(e);
     fn pwrite(file: c_int, from: Any, size: usize, at: i64) -> isize, -1, |r, e| written(e);
@@ -30,6 +30,14 @@ pub(crate) fn resolve_early() {
     unsafe {
         read(NO_FILE, nothing, 0);
         write(NO_FILE, nothing, 0);
+    }
+}
+
+/// Notes a read, and logs one that found the end of standard input.
+fn was_read(file: c_int, is_at_end: bool) {
+    unread::read(file);
+    if is_at_end {
+        read_nothing(file);
     }
 }
 

@@ -61,6 +61,7 @@ pub(crate) mod numbers {
     pub(crate) const FCNTL: i64 = 72;
     pub(crate) const FSTATFS: i64 = 138;
     pub(crate) const READ: i64 = 0;
+    pub(crate) const LSEEK: i64 = 8;
     pub(crate) const GETPID: i64 = 39;
     pub(crate) const KILL: i64 = 62;
     pub(crate) const EXIT_GROUP: i64 = 231;
@@ -85,6 +86,7 @@ pub(crate) mod numbers {
     pub(crate) const FCNTL: i64 = 25;
     pub(crate) const FSTATFS: i64 = 44;
     pub(crate) const READ: i64 = 63;
+    pub(crate) const LSEEK: i64 = 62;
     pub(crate) const GETPID: i64 = 172;
     pub(crate) const KILL: i64 = 129;
     pub(crate) const EXIT_GROUP: i64 = 94;
@@ -228,6 +230,13 @@ pub(crate) fn status_flags(file: c_int) -> c_int {
     // SAFETY: numbers only.
     let flags = unsafe { syscall(numbers::FCNTL, c_long::from(file), F_GETFL) };
     c_int::try_from(flags).map_or(0, |flags| flags.max(0))
+}
+
+/// The position in an open file; negative where it has none.
+pub(crate) fn position(file: c_int) -> c_long {
+    const HERE: c_long = 1;
+    // SAFETY: numbers only.
+    unsafe { syscall(numbers::LSEEK, c_long::from(file), 0 as c_long, HERE) }
 }
 
 /// The number of the file system of an open file; 0 if the kernel gives none.

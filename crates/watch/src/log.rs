@@ -53,6 +53,7 @@ pub(crate) enum Event<'l> {
     Refused([u8; 4], &'l Path),
     AskedLimit(u8),
     AskedTime,
+    ClosedUnread(&'l Path),
     ReadInput,
     FoundNoRoom,
     UnknownIfStranger(&'l [u8]),
@@ -188,6 +189,7 @@ fn event(kind: u8, payload: &[u8]) -> Option<Event<'_>> {
         }
         b'l' => Event::AskedLimit(*payload.first()?),
         b't' => Event::AskedTime,
+        b'u' => Event::ClosedUnread(path(payload)?),
         b'i' => Event::ReadInput,
         b'r' => Event::FoundNoRoom,
         b'q' => Event::UnknownIfStranger(payload),

@@ -212,6 +212,10 @@ impl<'k> Reader<'k> {
                 observed.limits.entry(number).or_default().insert(program());
             }
             Event::AskedTime => observed.asked_time |= image.known,
+            Event::ClosedUnread(path) => {
+                let unread = &mut observed.closed_unread;
+                unread.entry(program()).or_insert_with(|| path.into());
+            }
             Event::ReadInput => _ = observed.read_input.get_or_insert_with(program),
             Event::FoundNoRoom => _ = observed.no_room.get_or_insert_with(program),
             event => self.start_another(owner, event),

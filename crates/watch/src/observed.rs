@@ -83,6 +83,9 @@ pub struct Observed {
     /// Whether a known program asked for a date and time in parts. gcc and clang do so only when they expand `__DATE__`,
     /// `__TIME__` or `__TIMESTAMP__`.
     pub asked_time: bool,
+    /// For each executable, the first file that it closed without reading from it. gcc's compiler proper does so only to
+    /// compare the file's time with another's; other programs read in ways that are not seen.
+    pub closed_unread: BTreeMap<PathBuf, PathBuf>,
     /// A program that read standard input, which was empty because it was not the user's.
     pub read_input: Option<PathBuf>,
     /// A program that had no room for one of its writes.

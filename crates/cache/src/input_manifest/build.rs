@@ -17,6 +17,7 @@ use super::hash::{ContentHashes, HashFault, Inspect};
 use super::known_contents::hash_all;
 use super::links::Links;
 use super::signature::{self, Base, Signature, TICK_NS};
+use super::time_comparison::TimeComparison;
 use super::{Fact, FactEntry, FileEntry, InputManifest, absent_names, equals, path_of};
 
 /// Collects what a run saw of the file system.
@@ -30,6 +31,8 @@ pub struct InputManifestBuilder {
     absent: HashSet<OsString>,
     /// Of these, the names that may be those of folders.
     no_files: HashSet<OsString>,
+    /// Whether an option tells a compiler to compare two files' times.
+    option_compares_times: bool,
     /// Each fact with its text, if the run got one.
     facts: BTreeMap<(PathBuf, Option<Fact>), Option<Vec<u8>>>,
 }
@@ -103,6 +106,9 @@ pub enum Unsettled {
         /// The file.
         path: PathBuf,
     },
+    /// The same in an option.
+    #[error("#pragma GCC dependency in an option")]
+    OptionComparesTimes,
     /// There are more paths than a record holds.
     #[error("too many paths to remember")]
     TooMuch,
@@ -118,6 +124,7 @@ impl InputManifestBuilder {
             read: HashMap::new(),
             absent: HashSet::new(),
             no_files: HashSet::new(),
+            option_compares_times: false,
             facts: BTreeMap::new(),
         }
     }
@@ -142,6 +149,11 @@ impl InputManifestBuilder {
             }
             Some(known) => *known = known.and(expected).unwrap_or(*known),
         }
+    }
+
+    /// Adds a command line. Its options may contain text that a compiler reads, as `-D` does.
+    pub fn command(&mut self, line: &str) {
+        self.option_compares_times |= TimeComparison::new().is_in(line.as_bytes());
     }
 
     /// Adds a path at which there was nothing.
@@ -210,6 +222,9 @@ impl InputManifestBuilder {
         inspect: Option<Inspect<'_>>,
         contents: Option<&dyn ContentHashes>,
     ) -> Result<InputManifest, Unsettled> {
+        if self.option_compares_times {
+            return Err(Unsettled::OptionComparesTimes);
+        }
         let base = Base::open(&self.base);
         let mut manifest = InputManifest::default();
         let plain = self.add_files(&base, &mut manifest, inspect, contents)?;

@@ -2,7 +2,7 @@
 //!
 //! gcc and clang look at the times of all files that they open, and neither the pragma nor its result is in the preprocessed
 //! text. So the words are looked for in every text that is read, also as an argument of `_Pragma` or of a macro. A name that
-//! `##` or a line break inside of it hides is not found.
+//! `##` makes is not found. The watch library notices that gcc closes a file unread, which finds most of these.
 
 use memchr::memmem::Finder;
 
@@ -38,9 +38,56 @@ impl TimeComparison {
 
     /// Whether a whole text has the words.
     pub(super) fn is_in(&self, text: &[u8]) -> bool {
+        self.is_in_lines(text) || has_broken_word(text) && self.is_in_lines(&joined(text))
+    }
+
+    fn is_in_lines(&self, text: &[u8]) -> bool {
         let mut names = self.name.find_iter(text);
         names.any(|at| follows_gcc(&text[at.saturating_sub(FARTHEST)..at]))
     }
+}
+
+/// Whether a line ends inside a word and the word goes on in the next line: the first ends with a backslash. Blanks may follow.
+fn has_broken_word(text: &[u8]) -> bool {
+    memchr::memchr_iter(b'\\', text).any(|at| {
+        let next = &text[at + 1..];
+        // Between two parts of a word there may be lines with nothing but a backslash.
+        let may_be_in_word = |byte: Option<&u8>| {
+            byte.is_some_and(|byte| byte.is_ascii_alphabetic() || b"\\\n".contains(byte))
+        };
+        let before = at.checked_sub(1).and_then(|before| text.get(before));
+        may_be_in_word(before) && line_end(next).is_some_and(|end| may_be_in_word(next.get(end)))
+    })
+}
+
+/// A text with each line that ends with a backslash joined to the next.
+fn joined(text: &[u8]) -> Vec<u8> {
+    let mut parts = Vec::new();
+    let mut rest = text;
+    while let Some(at) = memchr::memchr(b'\\', rest) {
+        let next = &rest[at + 1..];
+        match line_end(next) {
+            Some(end) => {
+                parts.extend_from_slice(&rest[..at]);
+                rest = &next[end..];
+            }
+            None => {
+                parts.extend_from_slice(&rest[..=at]);
+                rest = next;
+            }
+        }
+    }
+    parts.extend_from_slice(rest);
+    parts
+}
+
+/// The length of blanks and the end of a line with which a text begins.
+fn line_end(text: &[u8]) -> Option<usize> {
+    let blanks = text
+        .iter()
+        .take_while(|byte| b" \t\r\x0b\x0c".contains(byte));
+    let blanks = blanks.count();
+    (text.get(blanks) == Some(&b'\n')).then_some(blanks + 1)
 }
 
 /// Whether the last word of a text is `GCC`: blanks, quotes, ends of lines and comments are no words.
@@ -77,6 +124,9 @@ mod tests {
             "_Pragma(\"GCC dependency \\\"a.y\\\"\")",
             "IN_PRAGMA(GCC, dependency \"a.y\")",
             "a dependency; _Pragma(TEXT(GCC dependency \"a.y\"))",
+            "#pragma GCC depen\\\ndency \"a.y\"",
+            "#pragma G\\\nC\\ \t\r\nC depen\\\n\\\n\\\ndency \"a.y\"",
+            "g++ -E -D \"MAKE_AGAIN=_Pragma(\\\"GCC dependency \\\\\\\"a.y\\\\\\\"\\\")\" a.cu",
         ] {
             assert!(is_in(text), "{text}");
         }
@@ -91,6 +141,9 @@ mod tests {
             "#pragma GCC diagnostic push\nint dependency;",
             "GCC has a dependency",
             "*/ dependency",
+            "GCC depen\ndency",
+            "GCC depen\\x\ndency",
+            "depen\\\ndency GCC\\\n",
         ] {
             assert!(!is_in(text), "{text}");
         }

@@ -192,6 +192,11 @@ impl Family {
         ["as", "ld", "ar"].contains(&self.title)
     }
 
+    /// Whether these are the compilers proper of gcc.
+    pub(super) fn is_gcc_proper(&self) -> bool {
+        self.title == "passes"
+    }
+
     /// The kind of the notes that say which files have the marks. It changes with the marks.
     pub(super) fn kind_of_note(&self) -> String {
         let mut hasher = blake3::Hasher::new();

@@ -11,6 +11,7 @@ use warpcc_watch::{Identity, Observed, PathText};
 use super::TracedInputs;
 use crate::compiler_cache::is_compiler_cache;
 use crate::conditions::{self, Mentioned};
+use crate::known_programs::KnownPrograms;
 use crate::other_writes::{devices_written, is_harmless_device, is_plain, side_effect};
 use crate::precompiled;
 use crate::private_names;
@@ -29,7 +30,8 @@ impl TracedInputs {
                 .filter(|_| !guards::is_off("unseen-programs"))
                 .or_else(|| side_file.clone())
                 .or_else(|| side_effect(&observed, scene))
-                .or_else(|| passing(&observed)),
+                .or_else(|| passing(&observed))
+                .or_else(|| time_comparison(&observed, scene.known)),
             expanded_date: observed.asked_time,
             side_file,
             ..Self::default()
@@ -265,6 +267,17 @@ fn passing(observed: &Observed) -> Option<String> {
     Some(format!(
         "{} asked for the date, or what is free",
         program.display()
+    ))
+}
+
+/// The file whose time gcc compared with another's. Neither the comparison nor its result is in the preprocessed text.
+fn time_comparison(observed: &Observed, known: &KnownPrograms<'_>) -> Option<String> {
+    let mut unread = observed.closed_unread.iter();
+    let (program, file) = unread.find(|(program, _)| known.is_gcc_proper(program))?;
+    Some(format!(
+        "{} compared the time of {} with another's, as #pragma GCC dependency asks",
+        program.display(),
+        file.display()
     ))
 }
 

@@ -96,6 +96,7 @@ fn store_call(
         },
         run,
         outputs: &outputs,
+        commands: &graph.steps,
         texts: &Texts {
             preprocessed: &written_by(&|step| step.tool == Tool::Preprocess),
             made_unseen: &written_by(&|step| graph.preprocesses_unseen(step)),

@@ -19,6 +19,7 @@ use warpcc_engine::run_environment::RunEnvironment;
 use warpcc_engine::search_path::is_executable;
 use warpcc_engine::traced_inputs::PathUse;
 use warpcc_path_map::PathMap;
+use warpcc_plan::Step;
 use warpcc_report::record::Header;
 use warpcc_watch::PathText;
 
@@ -145,6 +146,8 @@ pub struct ResultToStore<'a> {
     pub run: &'a Run,
     /// The final files.
     pub outputs: &'a [FinalFile],
+    /// The commands of the plan.
+    pub commands: &'a [Step],
     /// The texts in which a date may be.
     pub texts: &'a Texts<'a>,
     /// The tools' standard output and standard error.
@@ -201,6 +204,9 @@ impl ResultToStore<'_> {
         let mut builder = run.seen.manifest(run.began, own);
         for file in &request.invocation.options_files {
             builder.read(Path::new(file));
+        }
+        for command in self.commands {
+            builder.command(&command.raw);
         }
         let mut dates = Dates::in_texts(self.texts);
         let need_files = dates.need_files();

@@ -4,7 +4,7 @@ use std::process::Command;
 use std::thread::sleep;
 use std::time::Duration;
 
-use crate::space::{Program, TestSpace};
+use crate::space::{Build, Program, TestSpace};
 
 /// Two calls of which the second must not give the first one's result.
 fn is_made_anew(space: &TestSpace, line: &str, output: &str) {
@@ -92,18 +92,37 @@ fn a_date_that_a_file_has_by_chance() {
     }
 }
 
+/// Nine headers of one folder, which are known by their times when they are read once more.
+fn write_headers(space: &TestSpace) -> String {
+    for number in 0..9 {
+        space.write(&format!("many/{number}.h"), "#pragma once\n");
+    }
+    (0..9)
+        .map(|number| format!("#include \"many/{number}.h\"\n"))
+        .collect()
+}
+
 /// The compiler warns where the file that the pragma names is newer than the source: neither file's content changes.
+fn counts_by_its_time(space: &TestSpace, source: &str, line: &str) {
+    let before = space.stats();
+    space.set_old("made.y");
+    let warns = |build: &Build| build.outcome.stderr_text().contains("is older than");
+    for _ in 0..2 {
+        let build = space.agree(line);
+        build.demand_no_direct_hit();
+        assert!(!warns(&build), "{line}");
+    }
+    space.set_old(source);
+    space.touch("made.y");
+    let build = space.agree(line);
+    build.demand_no_direct_hit();
+    assert!(warns(&build), "{line}: {}", build.outcome.stderr_text());
+    let stats = space.stats().since(&before);
+    assert_eq!(stats.count("fallbacks"), 0, "{line}: {stats:?}");
+}
+
 #[test]
 fn the_time_of_a_file_that_a_pragma_names() {
-    let headers = |space: &TestSpace| {
-        // So many headers of one folder are known by their times.
-        for number in 0..9 {
-            space.write(&format!("many/{number}.h"), "#pragma once\n");
-        }
-    };
-    let include_all: String = (0..9)
-        .map(|number| format!("#include \"many/{number}.h\"\n"))
-        .collect();
     let long = "// a long comment that makes the header longer than a piece of it\n".repeat(4000);
     for (name, file, text) in [
         (
@@ -126,12 +145,19 @@ fn the_time_of_a_file_that_a_pragma_names() {
             "main.cpp",
             "#pragma GCC dependency \"made.y\"\n".to_owned(),
         ),
+        (
+            "included",
+            "case.cu",
+            "#include \"made.y\"\n#pragma GCC depen\\\ndency \"made.y\"\n".to_owned(),
+        ),
     ] {
         let space = TestSpace::new(&format!("date-pragma-{name}"));
-        headers(&space);
-        space.write("made.y", "grammar\n");
-        let kernel = "__global__ void k() {}\n";
-        space.write("case.cu", &format!("{include_all}{kernel}"));
+        let include_all = write_headers(&space);
+        space.write("made.y", "// a grammar\n");
+        space.write(
+            "case.cu",
+            &format!("{include_all}__global__ void k() {{}}\n"),
+        );
         space.write("main.cpp", "int main() { return 0; }\n");
         let old = std::fs::read_to_string(space.work().join(file)).expect("a file");
         space.write(file, &format!("{text}{old}"));
@@ -139,16 +165,55 @@ fn the_time_of_a_file_that_a_pragma_names() {
             "host" => "-c main.cpp -o out.o",
             _ => "-c case.cu -o out.o -arch=sm_90",
         };
-        space.set_old("made.y");
-        let before = space.stats();
-        for _ in 0..2 {
-            space.agree(line).demand_no_direct_hit();
-        }
-        space.remove("made.y");
-        sleep(Duration::from_millis(1100));
-        space.write("made.y", "grammar\n");
-        space.agree(line).demand_no_direct_hit();
-        let stats = space.stats().since(&before);
-        assert_eq!(stats.count("fallbacks"), 0, "{name}: {stats:?}");
+        counts_by_its_time(&space, file, line);
     }
+}
+
+/// An option has the words and a file that the source includes, so that gcc opens it only once.
+#[test]
+fn the_time_of_a_file_that_a_pragma_in_an_option_names() {
+    let space = TestSpace::new("date-pragma-option");
+    space.write("made.y", "// a grammar\n");
+    space.write(
+        "case.cu",
+        "#include <made.y>\n#define MAKE2(x) _Pragma(#x)\n#define MAKE(x) MAKE2(x)\n\
+         MAKE(WHAT)\n__global__ void k() {}\n",
+    );
+    counts_by_its_time(
+        &space,
+        "case.cu",
+        "-c case.cu -o out.o -arch=sm_90 -I. '-DWHAT=GCC dependency <made.y>'",
+    );
+}
+
+/// No text has the words. gcc closes the file unread.
+#[test]
+fn the_time_of_a_file_that_a_pragma_of_parts_names() {
+    for (name, text) in [("text", "// a grammar\n"), ("nothing", "")] {
+        let space = TestSpace::new(&format!("date-pragma-of-parts-{name}"));
+        space.write("made.y", text);
+        space.write(
+            "case.cu",
+            "#define JOIN(a, b) a##b\n#define MAKE2(x) _Pragma(#x)\n#define MAKE(x) MAKE2(x)\n\
+             MAKE(GCC JOIN(depen, dency) \"made.y\")\n__global__ void k() {}\n",
+        );
+        counts_by_its_time(&space, "case.cu", "-c case.cu -o out.o -arch=sm_90");
+    }
+}
+
+/// An empty header, one that is only looked for, and one that is read twice: none of them is closed unread.
+#[test]
+fn headers_whose_times_do_not_count() {
+    let space = TestSpace::new("date-no-pragma");
+    space.write("empty.h", "");
+    space.write("found.h", "#error not included\n");
+    space.write("twice.h", "#ifdef ONCE\nint twice;\n#endif\n#define ONCE\n");
+    space.write("once.h", "#pragma once\n");
+    space.write("again/again.h", "#include \"../once.h\"\n");
+    space.write(
+        "case.cu",
+        "#include \"empty.h\"\n#if __has_include(\"found.h\")\nint found;\n#endif\n#include \"twice.h\"\n\
+         #include \"once.h\"\n#include \"again/again.h\"\n#include \"twice.h\"\n__global__ void k() {}\n",
+    );
+    crate::warm(&space, "-c case.cu -o out.o -arch=sm_90");
 }
