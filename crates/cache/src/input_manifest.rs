@@ -25,13 +25,14 @@ mod signature;
 mod suspects;
 mod time_comparison;
 mod trust;
+mod unsettled;
 
 use std::ffi::{CStr, OsStr, OsString};
 use std::ops::Range;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
-pub use build::{ExpectedFile, InputManifestBuilder, Unsettled};
+pub use build::{ExpectedFile, InputManifestBuilder};
 pub use check::ManifestVerdict;
 pub(crate) use code::Room;
 pub use difference::{ANY_VARIABLE, Difference, WORKING_DIRECTORY};
@@ -40,6 +41,7 @@ pub use hash::{ContentHashes, Inspect, library_content};
 pub(crate) use hash::{Reading, content_of};
 pub use signature::Signature;
 pub(crate) use trust::trusted_signature;
+pub use unsettled::Unsettled;
 
 /// The input manifest: what a run saw of the file system.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

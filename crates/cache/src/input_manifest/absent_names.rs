@@ -10,10 +10,11 @@ use rustix::io::Errno;
 
 use crate::guards;
 
-use super::build::{Unsettled, sorted};
+use super::build::sorted;
 use super::check::DIRECTORY_SLACK_NS;
 use super::signature::{self, Base, Signature, is_refusal, means_absent};
 use super::trust::Trust;
+use super::unsettled::Unsettled;
 use super::{DirectoryEntry, InputManifest, NameEntry, NameSeen};
 
 /// Adds the names, each below the nearest directory that exists. Those in `no_files` may be folders. Returns the paths that

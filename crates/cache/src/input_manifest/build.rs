@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ffi::{CString, OsStr, OsString};
-use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
@@ -18,6 +17,7 @@ use super::known_contents::hash_all;
 use super::links::Links;
 use super::signature::{self, Base, Signature, TICK_NS};
 use super::time_comparison::TimeComparison;
+use super::unsettled::Unsettled;
 use super::{Fact, FactEntry, FileEntry, InputManifest, absent_names, equals, path_of};
 
 /// Collects what a run saw of the file system.
@@ -63,55 +63,6 @@ impl ExpectedFile {
             content: self.content.or(other.content),
         })
     }
-}
-
-/// Why a run has no manifest: the files changed while it ran.
-#[derive(Debug, thiserror::Error)]
-pub enum Unsettled {
-    /// A file changed after the run began, or so shortly before that the file's times cannot tell.
-    #[error("{} changed while it was in use", path.display())]
-    ChangedDuring {
-        /// The file.
-        path: PathBuf,
-    },
-    /// A file that was read is gone.
-    #[error("{} is gone", path.display())]
-    Vanished {
-        /// The file.
-        path: PathBuf,
-    },
-    /// A name that was not found exists now.
-    #[error("{} appeared meanwhile", path.display())]
-    Appeared {
-        /// The file.
-        path: PathBuf,
-    },
-    /// The path that was read is a directory, a pipe or a device, so its content cannot be hashed.
-    #[error("{} is not a regular file", path.display())]
-    NotAFile {
-        /// The path.
-        path: PathBuf,
-    },
-    /// A file that was read cannot be read now.
-    #[error("failed to read {}", path.display())]
-    Unreadable {
-        /// The file.
-        path: PathBuf,
-        /// The error of the operating system.
-        source: io::Error,
-    },
-    /// A file has `#pragma GCC dependency`: a warning depends on two files' times, whatever they contain.
-    #[error("#pragma GCC dependency in {}", path.display())]
-    ComparesTimes {
-        /// The file.
-        path: PathBuf,
-    },
-    /// The same in an option.
-    #[error("#pragma GCC dependency in an option")]
-    OptionComparesTimes,
-    /// There are more paths than a record holds.
-    #[error("too many paths to remember")]
-    TooMuch,
 }
 
 impl InputManifestBuilder {
