@@ -10,6 +10,7 @@
 mod chart;
 mod cluster;
 mod competitors;
+mod drawing;
 mod edits;
 mod fatbin_list;
 mod limits;

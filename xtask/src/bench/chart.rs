@@ -7,17 +7,20 @@ use std::fmt::Write;
 
 use serde_json::Value;
 
-const WIDTH: f64 = 760.0;
+use super::drawing::{self, OURS, PALE, WIDTH, escape};
+
 const LEFT: f64 = 210.0;
 const RIGHT: f64 = 170.0;
 const TOP: f64 = 84.0;
 const ROW: f64 = 44.0;
 
-const STYLE: &str = "text{font:13px system-ui,sans-serif;fill:#1f2328}\
-.title{font-size:17px;font-weight:600}.quiet{fill:#656d76;font-size:12px}\
-.wall{fill:#8b949e}.ours{fill:#2da44e}.cpu{fill:#d0d7de}\
-@media(prefers-color-scheme:dark){text{fill:#e6edf3}.quiet{fill:#8d96a0}\
-.wall{fill:#6e7681}.ours{fill:#3fb950}.cpu{fill:#30363d}}";
+fn style() -> [String; 2] {
+    let [ours, ours_dark] = OURS;
+    [
+        format!(".wall{{fill:#8b949e}}.ours{{fill:{ours}}}.cpu{{fill:{PALE}}}"),
+        format!(".wall{{fill:#6e7681}}.ours{{fill:{ours_dark}}}.cpu{{fill:#30363d}}"),
+    ]
+}
 
 /// One contender's row.
 struct Bar<'a> {
@@ -43,16 +46,14 @@ pub fn draw(report: &Value) -> Option<String> {
     let scale = (WIDTH - LEFT - RIGHT) / longest.max(f64::MIN_POSITIVE);
     let height = TOP + ROW * bars.len() as f64 + 34.0;
 
-    let mut svg = String::new();
+    let title = title(report);
+    let [light, dark] = style();
+    let mut svg = drawing::begin(height, &title, &title, [&light, &dark]);
     // Writing to a string cannot fail.
-    let _ = write!(
+    let _ = writeln!(
         svg,
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {height}\" role=\"img\">\n\
-         <title>{title}</title>\n<style>{STYLE}</style>\n\
-         <text class=\"title\" x=\"16\" y=\"30\">{title}</text>\n\
-         <text class=\"quiet\" x=\"16\" y=\"52\">{subtitle}</text>\n",
-        title = escape(&title(report)),
-        subtitle = escape(&subtitle(report)),
+        "<text class=\"quiet\" x=\"16\" y=\"52\">{}</text>",
+        escape(&subtitle(report)),
     );
     for (index, bar) in bars.iter().enumerate() {
         let y = TOP + ROW * index as f64;
@@ -131,12 +132,6 @@ fn subtitle(report: &Value) -> String {
         text("/date").map(str::to_owned),
     ];
     parts.into_iter().flatten().collect::<Vec<_>>().join(" · ")
-}
-
-fn escape(text: &str) -> String {
-    text.replace('&', "&amp;")
-        .replace('<', "&lt;")
-        .replace('>', "&gt;")
 }
 
 #[cfg(test)]

@@ -9,24 +9,32 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
 
+use super::drawing::{self, OURS, PALE, WIDTH};
 use super::options::BenchOptions;
 use crate::repo;
 
 pub const NAME: &str = "limits";
 
-const WIDTH: f64 = 760.0;
 const LEFT: f64 = 60.0;
 const RIGHT: f64 = 24.0;
 const TOP: f64 = 56.0;
 const PANEL: f64 = 170.0;
 const BETWEEN: f64 = 62.0;
 
-const STYLE: &str = "text{font:13px system-ui,sans-serif;fill:#1f2328}\
-.title{font-size:17px;font-weight:600}.quiet{fill:#656d76;font-size:12px}.us{fill:#1a7f37}\
-.limit{stroke:#cf222e;stroke-dasharray:5 4}.axis{stroke:#d0d7de}\
-path{fill:none;stroke-width:1}.other{stroke:#d0d7de}.best{stroke:#656d76;stroke-width:2}.ours{stroke:#2da44e;stroke-width:2}\
-@media(prefers-color-scheme:dark){text{fill:#e6edf3}.quiet{fill:#8d96a0}.us{fill:#3fb950}\
-.other{stroke:#3d444d}.best{stroke:#9198a1}.ours{stroke:#3fb950}.axis{stroke:#3d444d}}";
+fn style() -> [String; 2] {
+    let [ours, ours_dark] = OURS;
+    [
+        format!(
+            ".us{{fill:#1a7f37}}.limit{{stroke:#cf222e;stroke-dasharray:5 4}}.axis{{stroke:{PALE}}}\
+             path{{fill:none;stroke-width:1}}.other{{stroke:{PALE}}}.best{{stroke:#656d76;stroke-width:2}}\
+             .ours{{stroke:{ours};stroke-width:2}}"
+        ),
+        format!(
+            ".us{{fill:{ours_dark}}}.other{{stroke:#3d444d}}.best{{stroke:#9198a1}}.ours{{stroke:{ours_dark}}}\
+             .axis{{stroke:#3d444d}}"
+        ),
+    ]
+}
 
 /// One build.
 #[derive(Debug, Clone, PartialEq)]
@@ -145,10 +153,12 @@ fn draw(builds: &[LimitedBuild], samples: &Samples) -> Result<String> {
     }
     let limits: std::collections::BTreeSet<u32> = builds.iter().map(|b| b.memory).collect();
     let height = TOP + (PANEL + BETWEEN) * limits.len() as f64;
-    let mut svg = format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {height}\" role=\"img\">\n\
-         <title>Memory of builds in limited memory</title>\n<style>{STYLE}</style>\n\
-         <text class=\"title\" x=\"16\" y=\"30\">Memory in use, GiB, by seconds</text>\n"
+    let [light, dark] = style();
+    let mut svg = drawing::begin(
+        height,
+        "Memory of builds in limited memory",
+        "Memory in use, GiB, by seconds",
+        [&light, &dark],
     );
     for (index, limit) in limits.into_iter().enumerate() {
         let top = TOP + (PANEL + BETWEEN) * index as f64;
