@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::fs::{File, OpenOptions};
 use std::io::Write;
 use std::os::unix::process::CommandExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, exit};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -236,8 +236,25 @@ impl Worker {
         }
     }
 
-    /// Takes `eat` KiB in `grow` milliseconds and keeps it for `hold`.
+    /// Takes `eat` KiB in `grow` milliseconds and keeps it for `hold`, then works without it for `rest`. If there is a
+    /// file `rise=` to wait for, it then waits for it, and takes as much again.
     fn eat(&self) -> Result<(), Problem> {
+        self.hump();
+        let began = Instant::now();
+        let rest = Duration::from_millis(self.number("rest", 0));
+        while began.elapsed() < rest {
+            std::hint::spin_loop();
+        }
+        if let Some(file) = self.words.get("rise") {
+            while !Path::new(file).exists() {
+                thread::sleep(Duration::from_millis(5));
+            }
+            self.hump();
+        }
+        Ok(())
+    }
+
+    fn hump(&self) {
         let steps = 20;
         let each = self.number("eat", 1024) as usize * 1024 / steps;
         let pause = Duration::from_millis(self.number("grow", 1000)) / steps as u32;
@@ -247,9 +264,6 @@ impl Worker {
             thread::sleep(pause);
         }
         thread::sleep(self.hold());
-        drop(eaten);
-        thread::sleep(Duration::from_millis(self.number("rest", 0)));
-        Ok(())
     }
 
     /// Runs `count` tasks in `threads` threads under the tokens of `makeflags`.

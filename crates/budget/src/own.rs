@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use crate::past_peak::PastPeak;
+use crate::proc::TreeUse;
 use crate::record::Record;
 use crate::table::SeatTable;
 
@@ -59,9 +60,9 @@ impl Own {
         *self.past_peak() = PastPeak::new(self.asked_kib());
     }
 
-    /// What is expected of the tool, in KiB, which uses `used_kib` at the time `now`.
-    pub fn expect(&self, used_kib: u64, now: u64) -> u64 {
-        self.past_peak().expect(used_kib, now)
+    /// What is expected of the tool, in KiB, which uses `used` at the time `now`.
+    pub fn expect(&self, used: TreeUse, now: u64) -> u64 {
+        self.past_peak().expect(used, now)
     }
 
     fn past_peak(&self) -> std::sync::MutexGuard<'_, PastPeak> {

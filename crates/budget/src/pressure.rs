@@ -198,7 +198,8 @@ impl Pressure {
             .min_by_key(|(_, r)| r.started);
         if oldest.is_some_and(|(_, r)| own.iter().any(|o| o.ticket == r.ticket)) {
             let unmeasured = running().filter(|(_, r)| r.flags.kept);
-            kept.extend(unmeasured.map(|(seat, r)| (seat, r.ticket, proc::tree_kib(r.pid))));
+            let kib_of = |r: &Record| proc::tree_use(r.pid).resident_kib;
+            kept.extend(unmeasured.map(|(seat, r)| (seat, r.ticket, kib_of(r))));
         }
         (kept, decide::over_limit(table.records()).is_some())
     }
@@ -224,9 +225,10 @@ fn measure(own: &Own) -> Option<Measurement> {
     if tool == 0 {
         return None;
     }
-    let used_kib = proc::tree_kib(tool);
+    let used = proc::tree_use(tool);
+    let used_kib = used.resident_kib;
     own.peak_kib.fetch_max(used_kib, Ordering::SeqCst);
-    let need_kib = own.expect(used_kib, now());
+    let need_kib = own.expect(used, now());
     let record = own.record();
     let differs = |new: u64, noted: u64| new.abs_diff(noted) > WORTH_TELLING.max(noted / 16);
     (differs(used_kib, record.now_kib) || differs(need_kib, record.need_kib))

@@ -3,6 +3,8 @@
 use std::fs;
 use std::path::PathBuf;
 
+use crate::small_file::field;
+
 /// The fields of `/proc/PID/stat` that are used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stat {
@@ -101,11 +103,21 @@ pub fn thread_states(pid: u32) -> Vec<u8> {
         .collect()
 }
 
-/// Resident memory in KiB of `root` and all that it started and that is still its descendant,
-/// counting shared pages in each.
-pub fn tree_kib(root: u32) -> u64 {
-    let page_kib = rustix::param::page_size() as u64 / 1024;
-    let mut pages = 0u64;
+/// What a process and all that it started use, as far as these are still its descendants.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct TreeUse {
+    /// Resident memory in KiB, counting shared pages in each process.
+    pub resident_kib: u64,
+    /// Memory in KiB that the kernel has moved to swap.
+    pub swapped_kib: u64,
+    /// Processor time in nanoseconds, with that of children that have ended and were waited for.
+    pub cpu: u64,
+}
+
+/// What `root` and its descendants use. What cannot be read counts as nothing.
+pub fn tree_use(root: u32) -> TreeUse {
+    let tick = 1_000_000_000 / rustix::param::clock_ticks_per_second().max(1);
+    let mut sum = TreeUse::default();
     let mut seen = 0;
     let mut left = vec![root];
     while let Some(pid) = left.pop() {
@@ -115,19 +127,23 @@ pub fn tree_kib(root: u32) -> u64 {
         if seen > 256 {
             break;
         }
-        pages = pages.saturating_add(resident_pages(pid).unwrap_or(0));
+        let ticks = stat(pid).map_or(0, |stat| stat.ticks);
+        let (resident, swapped) = memory_of(pid);
+        sum.resident_kib = sum.resident_kib.saturating_add(resident);
+        sum.swapped_kib = sum.swapped_kib.saturating_add(swapped);
+        sum.cpu = sum.cpu.saturating_add(ticks.saturating_mul(tick));
         left.extend(children(pid));
     }
-    pages.saturating_mul(page_kib)
+    sum
 }
 
-fn resident_pages(pid: u32) -> Option<u64> {
-    fs::read_to_string(format!("/proc/{pid}/statm"))
-        .ok()?
-        .split_ascii_whitespace()
-        .nth(1)?
-        .parse()
-        .ok()
+/// Resident and swapped KiB. A process that has ended has none.
+fn memory_of(pid: u32) -> (u64, u64) {
+    // The name of a program may be in any encoding.
+    let bytes = fs::read(format!("/proc/{pid}/status")).unwrap_or_default();
+    let text = String::from_utf8_lossy(&bytes);
+    let kib = |name| field(&text, name).unwrap_or(0);
+    (kib("VmRSS:"), kib("VmSwap:"))
 }
 
 /// The children of all threads of `pid`. Kernels without the list (CONFIG_PROC_CHILDREN) report
@@ -202,7 +218,7 @@ mod tests {
         let me = stat(std::process::id()).expect("own line");
         assert!(!me.is_stopped() && !me.is_over() && me.start > 0);
         assert!(!me.is_between);
-        assert!(tree_kib(std::process::id()) > 100);
+        assert!(tree_use(std::process::id()).resident_kib > 100);
         assert_eq!(stat(u32::MAX), None);
     }
 }
