@@ -208,6 +208,8 @@ impl Claim {
         self.update(|record| {
             record.tool = tool;
             record.need_kib = self.own.asked_kib();
+            // The tool before this one used it.
+            record.now_kib = 0;
         });
     }
 

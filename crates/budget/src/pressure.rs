@@ -130,14 +130,7 @@ impl Pressure {
                 }
             }
             for (own, new) in &news {
-                own.change(table, |record| {
-                    if let Some(new) = new {
-                        note(record, new.used_kib);
-                        record.need_kib = new.need_kib;
-                    }
-                    // A claim that measures is not stopped.
-                    record.flags.suspended = false;
-                });
+                write_down(own, table, *new);
             }
             let pressed = || evict(table.records(), &table.header, now, reading, domain);
             if let Some(seat) = short.then(pressed).flatten() {
@@ -214,6 +207,7 @@ fn mark(table: &mut SeatTable, seat: usize, now: u64) {
 /// What was measured of a tool, in KiB.
 #[derive(Debug, Clone, Copy)]
 struct Measurement {
+    tool: u32,
     used_kib: u64,
     /// What is expected of it from now on.
     need_kib: u64,
@@ -231,8 +225,27 @@ fn measure(own: &Own) -> Option<Measurement> {
     let need_kib = own.expect(used, now());
     let record = own.record();
     let differs = |new: u64, noted: u64| new.abs_diff(noted) > WORTH_TELLING.max(noted / 16);
-    (differs(used_kib, record.now_kib) || differs(need_kib, record.need_kib))
-        .then_some(Measurement { used_kib, need_kib })
+    let news = Measurement {
+        tool,
+        used_kib,
+        need_kib,
+    };
+    (differs(used_kib, record.now_kib) || differs(need_kib, record.need_kib)).then_some(news)
+}
+
+/// Writes the news of `own` to the table.
+fn write_down(own: &Own, table: &mut SeatTable, new: Option<Measurement>) {
+    own.change(table, |record| {
+        // The tool may have ended since it was measured. Its claim then waits for another run, or has another tool, and must not
+        // be taken for one that needs little.
+        let is_current = |new: &Measurement| own.tool.load(Ordering::SeqCst) == new.tool;
+        if let Some(new) = new.filter(is_current) {
+            note(record, new.used_kib);
+            record.need_kib = new.need_kib;
+        }
+        // A claim that measures is not stopped.
+        record.flags.suspended = false;
+    });
 }
 
 fn note(record: &mut Record, kib: u64) {
@@ -334,6 +347,36 @@ mod tests {
             "it falls"
         );
         assert_eq!(evict(&three, &header, 12 * SECOND, &low(790), 0), Some(1));
+    }
+
+    #[test]
+    fn what_was_measured_of_a_tool_that_has_ended_is_not_written_down() {
+        let asked = Record {
+            ticket: 1,
+            need_kib: 4000,
+            ..running(1)
+        };
+        let mut table = SeatTable::new(None, 1);
+        *table.change(0) = asked;
+        let own = Own::new(0, 0, asked);
+        let measured = Measurement {
+            tool: 7,
+            used_kib: 100,
+            need_kib: 150,
+        };
+        own.start(7);
+        write_down(&own, &mut table, Some(measured));
+        assert_eq!(table.records()[0].need_kib, 150);
+        // The claim waits again, for a tool that needs more.
+        let again = Record {
+            state: SeatState::Waiting,
+            need_kib: 6000,
+            ..asked
+        };
+        own.start(0);
+        own.change(&mut table, |record| *record = again);
+        write_down(&own, &mut table, Some(measured));
+        assert_eq!(table.records()[0], again);
     }
 
     #[test]

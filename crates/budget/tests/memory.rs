@@ -169,6 +169,24 @@ fn what_a_tool_has_given_back_is_for_others() {
     rustix::process::kill_process_group(tool, rustix::process::Signal::KILL).expect("killed");
 }
 
+#[test]
+fn a_claim_without_a_tool_uses_nothing() {
+    let site = Site::new();
+    let board = site.board(1);
+    let claim = board.claim(&ClaimRequest::default(), &Cancel::new());
+    let claim = claim.expect("room");
+    let tool = site.start("eat", "eat=50000 grow=0 hold=1000000");
+    claim.started(tool.pid());
+    let uses = || board.snapshot().claims[0].now_kib;
+    let mut pressure = board.pressure();
+    while uses() < 40_000 {
+        pressure.tick();
+    }
+    // What comes after it will use as much again.
+    claim.ended();
+    assert_eq!(uses(), 0);
+}
+
 /// A cgroup with a memory limit, removed at the end.
 struct Cgroup(PathBuf);
 
