@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crate::board::{Board, BoardState};
 use crate::cancel::{Cancel, Cancelled};
-use crate::clock::now;
+use crate::clock::{is_within, now};
 use crate::file::LockTimeout;
 use crate::kind::CommandKind;
 use crate::label::Label;
@@ -152,7 +152,7 @@ fn arrive(
         *table.change(number) = record;
         shared.reconcile(table, CheckLevel::Quick, arrived);
         let waits = table.records()[number].state == SeatState::Waiting;
-        if waits && arrived.saturating_sub(table.header.checked) > SETTLED {
+        if waits && !is_within(SETTLED, table.header.checked, arrived) {
             shared.reconcile(table, CheckLevel::Check, arrived);
         }
         table.note_awake(number);

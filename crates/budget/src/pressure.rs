@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use crate::board::Board;
-use crate::clock::now;
+use crate::clock::{is_within, now};
 use crate::decide;
 use crate::file::LockTimeout;
 use crate::memory::Reading;
@@ -266,12 +266,16 @@ fn evict(
     reading: &Reading,
     domain: u64,
 ) -> Option<usize> {
-    if is_stopping(records, now) {
+    let has_fallen_by = |part: u64| {
+        let before = header.evicted_available;
+        reading.available_kib < before - before / part
+    };
+    // If many grow at a time, memory ends before each in its turn has stopped.
+    let falls_fast = is_within(REACTION, header.evicted, now) && has_fallen_by(4);
+    if is_stopping(records, now) && !falls_fast {
         return None;
     }
-    let since = |time: u64| now.saturating_sub(time);
-    let falls = reading.available_kib < header.evicted_available / 8 * 7;
-    if header.evicted > 0 && since(header.evicted) < DAMPING && !falls {
+    if header.evicted > 0 && is_within(DAMPING, header.evicted, now) && !has_fallen_by(8) {
         return None;
     }
     decide::youngest(records, domain)
@@ -287,8 +291,7 @@ fn evict_over_limit(records: &[Record], now: u64) -> Option<usize> {
 
 /// Whether one that was told to stop may still do so.
 fn is_stopping(records: &[Record], now: u64) -> bool {
-    let asked =
-        |r: &Record| r.counts() && r.flags.evict && now.saturating_sub(r.evicted) < REACTION;
+    let asked = |r: &Record| r.counts() && r.flags.evict && is_within(REACTION, r.evicted, now);
     records.iter().any(asked)
 }
 
@@ -335,9 +338,14 @@ mod tests {
         };
         let soon = 10 * SECOND + SECOND / 4;
         assert_eq!(
-            evict(&three, &header, soon, &low(1), 0),
+            evict(&three, &header, soon, &low(601), 0),
             None,
             "it may still react"
+        );
+        assert_eq!(
+            evict(&three, &header, soon, &low(599), 0),
+            Some(1),
+            "it may be too late"
         );
         let later = 10 * SECOND + SECOND * 3 / 4;
         assert_eq!(evict(&three, &header, later, &low(790), 0), None, "damped");
@@ -347,6 +355,21 @@ mod tests {
             "it falls"
         );
         assert_eq!(evict(&three, &header, 12 * SECOND, &low(790), 0), Some(1));
+    }
+
+    #[test]
+    fn a_time_of_before_the_machine_was_started_again_protects_nobody() {
+        let mut two = [running(1), running(2)];
+        let header = Header {
+            evicted: 500 * SECOND,
+            evicted_available: 800,
+            ..Header::default()
+        };
+        assert_eq!(evict(&two, &header, 9 * SECOND, &low(790), 0), Some(1));
+        // Of a process in another time namespace.
+        two[1].flags.evict = true;
+        two[1].evicted = 500 * SECOND;
+        assert_eq!(evict(&two, &header, 9 * SECOND, &low(790), 0), Some(0));
     }
 
     #[test]

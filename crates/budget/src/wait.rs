@@ -10,7 +10,7 @@ use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 use crate::cancel::{Cancel, Cancelled};
-use crate::clock::now;
+use crate::clock::{is_within, now};
 use crate::file::LockTimeout;
 use crate::own::Own;
 use crate::proc;
@@ -80,7 +80,7 @@ impl Shared {
             }
             let unchecked = || {
                 let header = self.file.peek_header().ok().flatten();
-                header.is_none_or(|h| now().saturating_sub(h.checked) > UNCHECKED)
+                header.is_none_or(|h| !is_within(UNCHECKED, h.checked, now()))
             };
             match woken {
                 Woken::Notified => {}
