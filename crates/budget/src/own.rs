@@ -56,13 +56,17 @@ impl Own {
 
     /// Notes that another tool starts, or none.
     pub fn start(&self, tool: u32) {
+        let mut past_peak = self.past_peak();
         self.tool.store(tool, Ordering::SeqCst);
-        *self.past_peak() = PastPeak::new(self.asked_kib());
+        *past_peak = PastPeak::new(self.asked_kib());
     }
 
-    /// What is expected of the tool, in KiB, which uses `used` at the time `now`.
-    pub fn expect(&self, used: TreeUse, now: u64) -> u64 {
-        self.past_peak().expect(used, now)
+    /// What is expected of `tool`, in KiB, which uses `used` at the time `now`. Nothing if it has ended meanwhile: what it used says
+    /// nothing of the next tool.
+    pub fn expect(&self, tool: u32, used: TreeUse, now: u64) -> Option<u64> {
+        let mut past_peak = self.past_peak();
+        let is_current = self.tool.load(Ordering::SeqCst) == tool;
+        is_current.then(|| past_peak.expect(used, now))
     }
 
     fn past_peak(&self) -> std::sync::MutexGuard<'_, PastPeak> {
@@ -111,5 +115,32 @@ impl Own {
     /// The record as last seen.
     pub fn record(&self) -> Record {
         *self.remembered()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_tool_used_is_not_a_peak_of_the_next_one() {
+        const SECOND: u64 = 1_000_000_000;
+        let using = |resident_kib, seconds: u64| TreeUse {
+            resident_kib,
+            swapped_kib: 0,
+            cpu: seconds * SECOND,
+        };
+        let asked = Record {
+            need_kib: 4000,
+            ..Record::default()
+        };
+        let own = Own::new(0, 0, asked);
+        own.start(7);
+        own.start(8);
+        assert_eq!(own.expect(7, using(4000, 90), SECOND), None);
+        for second in 2..9 {
+            let need = own.expect(8, using(100, second), second * SECOND);
+            assert_eq!(need, Some(4000), "second {second}");
+        }
     }
 }

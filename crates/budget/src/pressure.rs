@@ -222,7 +222,7 @@ fn measure(own: &Own) -> Option<Measurement> {
     let used = proc::tree_use(tool);
     let used_kib = used.resident_kib;
     own.peak_kib.fetch_max(used_kib, Ordering::SeqCst);
-    let need_kib = own.expect(used, now());
+    let need_kib = own.expect(tool, used, now())?;
     let record = own.record();
     let differs = |new: u64, noted: u64| new.abs_diff(noted) > WORTH_TELLING.max(noted / 16);
     let news = Measurement {
