@@ -1,19 +1,22 @@
 //! Finds `#pragma GCC dependency` in a text. A compiler then compares two files' times, and nothing else shows that it did.
 //!
 //! gcc and clang look at the times of all files that they open, and neither the pragma nor its result is in the preprocessed
-//! text. So the words are looked for in every text that is read, also as an argument of `_Pragma` or of a macro. A name that
-//! `##` makes is not found. The watch library notices that gcc closes a file unread, which finds most of these.
+//! text. So the words are looked for in every text that is read, also as an argument of `_Pragma` or of a macro. Words that
+//! macros bring together are not found. The watch library notices that gcc closes a file unread, which finds most of these.
 
-use memchr::memmem::Finder;
+use std::borrow::Cow;
+
+use memchr::memmem::{self, Finder};
 
 const BEFORE: &[u8] = b"GCC";
 const NAME: &[u8] = b"dependency";
-/// How far before the name the other word may be. So it takes no longer than a constant for each name, whatever the text.
+/// How far behind the first word the name may be. So each first word takes no longer than a constant, whatever the text.
 const FARTHEST: usize = 1 << 10;
 
 /// Searches a text that is read in pieces.
 pub(super) struct TimeComparison {
     name: Finder<'static>,
+    trigraph: Finder<'static>,
     end_of_last: Vec<u8>,
     /// Whether the words were found.
     pub is_found: bool,
@@ -23,6 +26,7 @@ impl TimeComparison {
     pub(super) fn new() -> Self {
         Self {
             name: Finder::new(NAME),
+            trigraph: Finder::new(b"??/"),
             end_of_last: Vec::new(),
             is_found: false,
         }
@@ -38,12 +42,25 @@ impl TimeComparison {
 
     /// Whether a whole text has the words.
     pub(super) fn is_in(&self, text: &[u8]) -> bool {
-        self.is_in_lines(text) || has_broken_word(text) && self.is_in_lines(&joined(text))
+        let plain = self.without_trigraphs(text);
+        let may_have_name = self.name.find(&plain).is_some() || has_broken_word(&plain);
+        may_have_name && (has_words(&plain) || has_words(&joined(&plain)))
     }
 
-    fn is_in_lines(&self, text: &[u8]) -> bool {
-        let mut names = self.name.find_iter(text);
-        names.any(|at| follows_gcc(&text[at.saturating_sub(FARTHEST)..at]))
+    /// The text with each trigraph of a backslash as one. Strict standards before C++17 have them.
+    fn without_trigraphs<'t>(&self, text: &'t [u8]) -> Cow<'t, [u8]> {
+        let mut plain = Vec::new();
+        let mut rest = text;
+        while let Some(at) = self.trigraph.find(rest) {
+            plain.extend_from_slice(&rest[..at]);
+            plain.push(b'\\');
+            rest = &rest[at + 3..];
+        }
+        if plain.is_empty() {
+            return Cow::Borrowed(text);
+        }
+        plain.extend_from_slice(rest);
+        Cow::Owned(plain)
     }
 }
 
@@ -53,7 +70,7 @@ fn has_broken_word(text: &[u8]) -> bool {
         let next = &text[at + 1..];
         // Between two parts of a word there may be lines with nothing but a backslash.
         let may_be_in_word = |byte: Option<&u8>| {
-            byte.is_some_and(|byte| byte.is_ascii_alphabetic() || b"\\\n".contains(byte))
+            byte.is_some_and(|byte| byte.is_ascii_alphabetic() || b"\\\r\n".contains(byte))
         };
         let before = at.checked_sub(1).and_then(|before| text.get(before));
         may_be_in_word(before) && line_end(next).is_some_and(|end| may_be_in_word(next.get(end)))
@@ -81,28 +98,40 @@ fn joined(text: &[u8]) -> Vec<u8> {
     parts
 }
 
-/// The length of blanks and the end of a line with which a text begins.
+/// The length of blanks and the end of a line with which a text begins. To gcc, a carriage return alone ends a line too.
 fn line_end(text: &[u8]) -> Option<usize> {
-    let blanks = text
-        .iter()
-        .take_while(|byte| b" \t\r\x0b\x0c".contains(byte));
+    let blanks = text.iter().take_while(|byte| b" \t\x0b\x0c".contains(byte));
     let blanks = blanks.count();
-    (text.get(blanks) == Some(&b'\n')).then_some(blanks + 1)
+    match &text[blanks..] {
+        [b'\r', b'\n', ..] => Some(blanks + 2),
+        [b'\r' | b'\n', ..] => Some(blanks + 1),
+        _ => None,
+    }
 }
 
-/// Whether the last word of a text is `GCC`: blanks, quotes, ends of lines and comments are no words.
-fn follows_gcc(mut text: &[u8]) -> bool {
+/// Whether the name is the next word behind the first: blanks, quotes, ends of lines and comments are no words.
+fn has_words(text: &[u8]) -> bool {
+    let mut firsts = memmem::find_iter(text, BEFORE).map(|at| at + BEFORE.len());
+    firsts.any(|end| is_next_word(&text[end..text.len().min(end + FARTHEST)]))
+}
+
+/// Whether the name is the first word of a text.
+fn is_next_word(mut text: &[u8]) -> bool {
     loop {
-        let is_in_word = |at: &u8| at.is_ascii_alphanumeric() || *at == b'_';
-        let end = text.iter().rposition(is_in_word).map_or(0, |at| at + 1);
-        let comment_end = memchr::memmem::rfind(&text[end..], b"*/");
-        let Some(comment) = comment_end else {
-            return text[..end].ends_with(BEFORE);
+        // The first word may be a part of a longer one, which is then not the last word before the name.
+        let is_no_word = |byte: &u8| !byte.is_ascii_alphanumeric() && *byte != b'_';
+        let behind = match text {
+            [b'/', b'*', comment @ ..] => memmem::find(comment, b"*/").map(|at| &comment[at + 2..]),
+            [b'/', b'/', comment @ ..] => {
+                memchr::memchr2(b'\n', b'\r', comment).map(|at| &comment[at..])
+            }
+            [byte, rest @ ..] if is_no_word(byte) => Some(rest),
+            _ => return text.starts_with(NAME),
         };
-        text = match memchr::memmem::rfind(&text[..end + comment], b"/*") {
-            Some(start) => &text[..start],
+        match behind {
+            Some(behind) => text = behind,
             None => return false,
-        };
+        }
     }
 }
 
@@ -126,6 +155,12 @@ mod tests {
             "a dependency; _Pragma(TEXT(GCC dependency \"a.y\"))",
             "#pragma GCC depen\\\ndency \"a.y\"",
             "#pragma G\\\nC\\ \t\r\nC depen\\\n\\\n\\\ndency \"a.y\"",
+            "#pragma GCC depen??/\ndency \"a.y\"",
+            "#pragma GCC depen\\\rdency \"a.y\"",
+            "#pragma GCC /* a /* b */ dependency \"a.y\"",
+            "#pragma GCC /\\\n* a *\\\n/ dependency \"a.y\"",
+            "MAKE(GCC // a\n// */ b\\\n c\r\ndependency \"a.y\")",
+            "%:pragma GCC dependency \"a.y\"",
             "g++ -E -D \"MAKE_AGAIN=_Pragma(\\\"GCC dependency \\\\\\\"a.y\\\\\\\"\\\")\" a.cu",
         ] {
             assert!(is_in(text), "{text}");
@@ -141,6 +176,9 @@ mod tests {
             "#pragma GCC diagnostic push\nint dependency;",
             "GCC has a dependency",
             "*/ dependency",
+            "GCC_ dependency",
+            "GCC // dependency",
+            "GCC /* dependency */ version",
             "GCC depen\ndency",
             "GCC depen\\x\ndency",
             "depen\\\ndency GCC\\\n",
@@ -151,8 +189,15 @@ mod tests {
 
     #[test]
     fn a_hostile_text_takes_no_longer_than_any_other() {
-        // Looking for the start of each comment in all of the text before it would take hours.
-        assert!(!is_in(&"*/ dependency ".repeat(1 << 17)));
+        // Looking for the end of each comment in all of the text behind it would take hours.
+        for part in [
+            "*/ dependency ",
+            "GCC /* dependency ",
+            "GCC//dependency",
+            "??/\ndependency",
+        ] {
+            assert!(!is_in(&part.repeat(1 << 17)), "{part}");
+        }
     }
 
     #[test]
