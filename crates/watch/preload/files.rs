@@ -11,6 +11,7 @@ use crate::kernel_files;
 use crate::made;
 use crate::state::{self, LONGEST};
 use crate::sys::{self, AT_FDCWD, EACCES, EBADF, EEXIST, EFAULT, EINTR, EINVAL, EISDIR, ENAMETOOLONG, ENOENT, ENOSYS, ENOTDIR, ENXIO, EPERM, ERANGE, EROFS, ETXTBSY, O_ACCMODE, O_CREAT, O_DIRECTORY, O_NOFOLLOW, O_PATH, O_RDWR, O_TMPFILE, O_TRUNC, Any, Path, text};
+use crate::unread;
 
 /// The descriptor for a call that opened no file, or none that counts.
 pub(crate) const NO_FILE: c_int = -1;
@@ -223,6 +224,7 @@ pub(crate) fn below<'b>(
 pub(crate) unsafe fn opened(directory: c_int, path: Path, flags: c_int, error: c_int, file: c_int) {
     // SAFETY: passed on.
     unsafe {
+        unread::opened(file);
         if error == 0 && flags & O_NOFOLLOW != 0 {
             itself_there(directory, path);
         }

@@ -37,7 +37,7 @@
 //! | `y` | errors: 4 bytes, path | looked at or opened, and refused: this user has no permission, or the file system is read-only |
 //! | `l` | number: u8 | this limit of the process was asked for; 255 is its `umask`, and from 200 on are other facts about it |
 //! | `t` | | a moment as a date and a time was asked for |
-//! | `u` | path | a file was closed, and nothing was read from it; only the first of a process |
+//! | `u` | path | gcc's compiler proper closed a file, and nothing was read from it; only the first of a process |
 //! | `i` | | standard input was read to its end, or opened by a name |
 //! | `r` | | a write found no room |
 //! | `q` | text | as `U`, if the program is not a known one |

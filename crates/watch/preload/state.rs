@@ -8,6 +8,7 @@ use crate::identity::Identity;
 use crate::log_file;
 use crate::own_files::OwnFiles;
 use crate::sys::{self, AT_FDCWD};
+use crate::unread;
 
 const BUFFER: usize = 64 * 1024;
 const HEADER: usize = 7;
@@ -123,6 +124,7 @@ impl State {
         // This leaves the NUL after the executable in place.
         let cwd = sys::cwd(&mut text[executable + 1..]).len();
         self.own.read(&text[..executable]);
+        unread::started(&text[..executable]);
         self.put(b'X', &head, &text[..executable + 1 + cwd]);
         // This is written at once: a process that is killed before it ends must be in the log.
         self.flush();

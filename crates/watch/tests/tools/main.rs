@@ -6,6 +6,7 @@ mod held;
 mod processes;
 #[path = "../support/mod.rs"]
 mod support;
+mod unread;
 
 use std::ffi::OsStr;
 
