@@ -54,7 +54,7 @@ impl Tree {
     }
 
     fn notes(&self) -> usize {
-        let folders = fs::read_dir(self.store.root().join("notes-v1/headers-2"));
+        let folders = fs::read_dir(self.store.root().join("notes-v1/headers-3"));
         folders.into_iter().flatten().count()
     }
 
@@ -108,7 +108,7 @@ fn a_known_header_is_not_opened() {
 fn a_spoiled_note_is_no_note() {
     let tree = Tree::new();
     let all = tree.manifest(true);
-    let mut notes = vec![tree.store.root().join("notes-v1/headers-2")];
+    let mut notes = vec![tree.store.root().join("notes-v1/headers-3")];
     while let Some(path) = notes.pop() {
         match fs::read_dir(&path) {
             Ok(inside) => notes.extend(inside.flatten().map(|entry| entry.path())),

@@ -22,7 +22,7 @@ use crate::wire::Reader;
 const MAGIC: &[u8; 8] = b"WCCNOT01";
 const PROGRAMS: &str = "programs";
 /// Those of `headers`, which earlier versions wrote, may have files that compare times.
-const HEADERS: &str = "headers-2";
+const HEADERS: &str = "headers-3";
 const DIGESTS: &str = "digests";
 
 impl ContentHashes for DiskStore {
