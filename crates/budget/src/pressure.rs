@@ -101,7 +101,8 @@ impl Pressure {
         let (kept, over_limit) = self.look_around(shared, own);
         let news: Vec<(&Arc<Own>, Option<Measurement>)> =
             own.iter().map(|o| (o, measure(o))).collect();
-        let short = is_short(reading, self.board.0.limits.reserve.0);
+        let memory = Shortage::new(reading, self.board.0.limits.reserve.0);
+        let short = memory.is_short();
         let flagged = |o: &Arc<Own>| {
             shared.file.peek_seat(o.seat).map_or(true, |r| {
                 r.ticket != o.ticket || r.flags.evict || r.flags.suspended
@@ -132,7 +133,7 @@ impl Pressure {
             for (own, new) in &news {
                 write_down(own, table, *new);
             }
-            let pressed = || evict(table.records(), &table.header, now, reading, domain);
+            let pressed = || evict(table.records(), &table.header, now, memory, domain);
             if let Some(seat) = short.then(pressed).flatten() {
                 mark(table, seat, now);
                 table.header.evicted = now;
@@ -253,9 +254,32 @@ fn note(record: &mut Record, kib: u64) {
     record.peak_kib = record.peak_kib.max(kib);
 }
 
-fn is_short(reading: &Reading, reserve: u64) -> bool {
-    reading.available_kib < reserve
-        || (reading.stalled >= STALLED && reading.available_kib < reserve.saturating_mul(2))
+/// The memory that is there, and how much is enough, in KiB.
+#[derive(Debug, Clone, Copy)]
+struct Shortage {
+    available: u64,
+    enough: u64,
+    reserve: u64,
+}
+
+impl Shortage {
+    fn new(reading: &Reading, reserve: u64) -> Self {
+        let is_stalled = reading.stalled >= STALLED;
+        Self {
+            available: reading.available_kib,
+            enough: reserve.saturating_mul(if is_stalled { 2 } else { 1 }),
+            reserve,
+        }
+    }
+
+    fn is_short(self) -> bool {
+        self.available < self.enough
+    }
+
+    /// Whether there is time for claims that were told to stop, and that give back so much.
+    fn can_wait_for(self, freed: u64) -> bool {
+        self.available.saturating_add(freed) >= self.enough && self.available >= self.reserve / 4
+    }
 }
 
 /// The claim to stop when memory is short.
@@ -263,19 +287,14 @@ fn evict(
     records: &[Record],
     header: &Header,
     now: u64,
-    reading: &Reading,
+    memory: Shortage,
     domain: u64,
 ) -> Option<usize> {
-    let has_fallen_by = |part: u64| {
-        let before = header.evicted_available;
-        reading.available_kib < before - before / part
-    };
-    // If many grow at a time, memory ends before each in its turn has stopped.
-    let falls_fast = is_within(REACTION, header.evicted, now) && has_fallen_by(4);
-    if is_stopping(records, now) && !falls_fast {
+    if is_stopping(records, now) && memory.can_wait_for(will_be_freed(records, now)) {
         return None;
     }
-    if header.evicted > 0 && is_within(DAMPING, header.evicted, now) && !has_fallen_by(8) {
+    let falls = memory.available < header.evicted_available / 8 * 7;
+    if header.evicted > 0 && is_within(DAMPING, header.evicted, now) && !falls {
         return None;
     }
     decide::youngest(records, domain)
@@ -289,10 +308,21 @@ fn evict_over_limit(records: &[Record], now: u64) -> Option<usize> {
         .flatten()
 }
 
-/// Whether one that was told to stop may still do so.
+/// The claims that were told to stop and may still do so.
+fn stopping(records: &[Record], now: u64) -> impl Iterator<Item = &Record> {
+    let asked =
+        move |r: &&Record| r.counts() && r.flags.evict && is_within(REACTION, r.evicted, now);
+    records.iter().filter(asked)
+}
+
 fn is_stopping(records: &[Record], now: u64) -> bool {
-    let asked = |r: &Record| r.counts() && r.flags.evict && is_within(REACTION, r.evicted, now);
-    records.iter().any(asked)
+    stopping(records, now).next().is_some()
+}
+
+/// What those that stop will give back, in KiB.
+fn will_be_freed(records: &[Record], now: u64) -> u64 {
+    let used = stopping(records, now).map(|record| record.now_kib);
+    used.fold(0, u64::saturating_add)
 }
 
 #[cfg(test)]
@@ -310,7 +340,7 @@ mod tests {
         }
     }
 
-    fn low(available_kib: u64) -> Reading {
+    fn reading(available_kib: u64) -> Reading {
         Reading {
             available_kib,
             by_cgroup: false,
@@ -318,12 +348,16 @@ mod tests {
         }
     }
 
+    fn low(available_kib: u64) -> Shortage {
+        Shortage::new(&reading(available_kib), 1000)
+    }
+
     #[test]
     fn the_youngest_goes_and_the_last_stays() {
         let two = [running(5), running(9)];
         let none = Header::default();
-        assert_eq!(evict(&two, &none, 20, &low(1), 0), Some(1));
-        assert_eq!(evict(&two[..1], &none, 20, &low(1), 0), None);
+        assert_eq!(evict(&two, &none, 20, low(1), 0), Some(1));
+        assert_eq!(evict(&two[..1], &none, 20, low(1), 0), None);
     }
 
     #[test]
@@ -337,24 +371,23 @@ mod tests {
             ..Header::default()
         };
         let soon = 10 * SECOND + SECOND / 4;
-        assert_eq!(
-            evict(&three, &header, soon, &low(601), 0),
-            None,
-            "it may still react"
-        );
-        assert_eq!(
-            evict(&three, &header, soon, &low(599), 0),
-            Some(1),
-            "it may be too late"
-        );
+        let next = |three: &[Record; 3], available| evict(three, &header, soon, available, 0);
+        three[2].now_kib = 500;
+        assert_eq!(next(&three, low(500)), None, "it gives back enough");
+        assert_eq!(next(&three, low(499)), Some(1), "that is not enough");
+        three[2].now_kib = 100;
+        assert_eq!(next(&three, low(750)), None, "damped");
+        three[2].now_kib = 5000;
+        assert_eq!(next(&three, low(250)), None, "it gives back enough");
+        assert_eq!(next(&three, low(249)), Some(1), "it may be too late");
         let later = 10 * SECOND + SECOND * 3 / 4;
-        assert_eq!(evict(&three, &header, later, &low(790), 0), None, "damped");
+        assert_eq!(evict(&three, &header, later, low(790), 0), None, "damped");
         assert_eq!(
-            evict(&three, &header, later, &low(600), 0),
+            evict(&three, &header, later, low(600), 0),
             Some(1),
             "it falls"
         );
-        assert_eq!(evict(&three, &header, 12 * SECOND, &low(790), 0), Some(1));
+        assert_eq!(evict(&three, &header, 12 * SECOND, low(790), 0), Some(1));
     }
 
     #[test]
@@ -365,11 +398,11 @@ mod tests {
             evicted_available: 800,
             ..Header::default()
         };
-        assert_eq!(evict(&two, &header, 9 * SECOND, &low(790), 0), Some(1));
+        assert_eq!(evict(&two, &header, 9 * SECOND, low(790), 0), Some(1));
         // Of a process in another time namespace.
         two[1].flags.evict = true;
         two[1].evicted = 500 * SECOND;
-        assert_eq!(evict(&two, &header, 9 * SECOND, &low(790), 0), Some(0));
+        assert_eq!(evict(&two, &header, 9 * SECOND, low(790), 0), Some(0));
     }
 
     #[test]
@@ -427,12 +460,13 @@ mod tests {
 
     #[test]
     fn pressure_counts_only_near_the_reserve() {
-        let mut reading = low(150);
-        assert!(!is_short(&reading, 100));
-        reading.stalled = 30.0;
-        assert!(is_short(&reading, 100));
-        reading.available_kib = 250;
-        assert!(!is_short(&reading, 100));
-        assert!(is_short(&low(99), 100));
+        let is_short = |reading: &Reading| Shortage::new(reading, 100).is_short();
+        let mut now = reading(150);
+        assert!(!is_short(&now));
+        now.stalled = 30.0;
+        assert!(is_short(&now));
+        now.available_kib = 250;
+        assert!(!is_short(&now));
+        assert!(is_short(&reading(99)));
     }
 }
