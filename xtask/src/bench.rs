@@ -10,7 +10,6 @@
 mod chart;
 mod cluster;
 mod competitors;
-mod drawing;
 mod edits;
 mod fatbin_list;
 mod limits;

@@ -11,6 +11,7 @@ mod demo;
 mod dist;
 mod dist_try;
 mod docs;
+mod drawing;
 mod matrix;
 mod measure;
 mod pip;

@@ -7,7 +7,7 @@ use std::fmt::Write;
 
 use serde_json::Value;
 
-use super::drawing::{self, OURS, PALE, WIDTH, escape};
+use crate::drawing::{self, OURS, PALE, WIDTH, escape};
 
 const LEFT: f64 = 210.0;
 const RIGHT: f64 = 170.0;

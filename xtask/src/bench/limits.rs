@@ -9,8 +9,8 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
 
-use super::drawing::{self, OURS, PALE, WIDTH};
 use super::options::BenchOptions;
+use crate::drawing::{self, OURS, PALE, WIDTH};
 use crate::repo;
 
 pub const NAME: &str = "limits";

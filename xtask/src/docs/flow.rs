@@ -6,6 +6,8 @@ use std::fmt::Write;
 
 use anyhow::{Context, Result};
 
+use crate::drawing;
+
 /// The path of the picture.
 pub const PICTURE: &str = "docs/img/flow.svg";
 
@@ -16,11 +18,12 @@ const TOP: f64 = 44.0;
 /// The left edges of a call's files, and of a step's, so near that an arrow straight down leads from one to the other.
 const LANES: [f64; 2] = [110.0, 330.0];
 
-const STYLE: &str = "text{font:13px system-ui,sans-serif;fill:#1f2328}\
-.file{font-family:ui-monospace,monospace;font-weight:600}.quiet{fill:#656d76;font-size:12px}\
-rect{fill:#f6f8fa;stroke:#8b949e}.end{fill:#1a7f37}path{fill:none;stroke:#8b949e}.head{fill:#8b949e;stroke:none}\
-@media(prefers-color-scheme:dark){text{fill:#e6edf3}.quiet{fill:#8d96a0}\
-rect{fill:#161b22;stroke:#6e7681}.end{fill:#3fb950}path{stroke:#6e7681}.head{fill:#6e7681;stroke:none}}";
+/// The rules of this picture, for a light page and for a dark one.
+const RULES: [&str; 2] = [
+    ".file{font-family:ui-monospace,monospace;font-weight:600}\
+     rect{fill:#f6f8fa;stroke:#8b949e}.end{fill:#1a7f37}path{fill:none;stroke:#8b949e}.head{fill:#8b949e;stroke:none}",
+    "rect{fill:#161b22;stroke:#6e7681}.end{fill:#3fb950}path{stroke:#6e7681}.head{fill:#6e7681;stroke:none}",
+];
 
 /// A row of the table.
 #[derive(Debug, PartialEq)]
@@ -41,10 +44,7 @@ struct Stop<'a> {
 pub fn draw(page: &str) -> Result<String> {
     let stops = stops(page)?;
     let height = TOP + ROW * stops.len() as f64;
-    let mut svg = format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {height}\" role=\"img\">\n\
-         <title>One call, by file</title>\n<style>{STYLE}</style>\n"
-    );
+    let mut svg = drawing::open(WIDTH, height, "One call, by file", RULES);
     for (lane, title) in LANES
         .iter()
         .zip(["warpcc: the call", "engine: each step of it"])
