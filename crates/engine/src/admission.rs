@@ -257,7 +257,7 @@ pub fn kind_of(tool: Tool) -> CommandKind {
     match tool {
         Tool::Preprocess => CommandKind::Preprocess,
         Tool::CudaFe => CommandKind::CudaFe,
-        Tool::Cicc | Tool::EarlyStub | Tool::Nvvm => CommandKind::Cicc,
+        Tool::Cicc | Tool::Nvvm => CommandKind::Cicc,
         Tool::Ptxas => CommandKind::Ptxas,
         Tool::HostCompile | Tool::HostAssembly | Tool::Clang => CommandKind::HostCompile,
         Tool::Assemble => CommandKind::Assemble,

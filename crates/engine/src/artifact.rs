@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use warpcc_cache::{Digest, DiskStore, Packing};
-use warpcc_plan::assumed::Expected;
+use warpcc_plan::assumed::Assumed;
 use warpcc_plan::{FileId, FileKind, TaskGraph, Tool};
 
 use crate::pieces;
@@ -135,12 +135,17 @@ impl<'a> Artifacts<'a> {
         Ok(())
     }
 
-    /// Copies `actual`, the real file, over `assumed`, on which a step had started.
+    /// Gives `assumed`, on which a step may have started, the content of `actual`, the real file.
     ///
     /// # Errors
     /// Either cannot be read or written.
     pub fn correct(&self, actual: FileId, assumed: FileId) -> io::Result<()> {
-        self.materialise(actual)?;
+        let place = self.place(actual).clone();
+        if let Place::Stored { .. } = place {
+            // It is written when a tool reads it.
+            *self.place(assumed) = place;
+            return Ok(());
+        }
         // A step that reads the file now may read any part of either text. So its digest is reset first.
         self.written(assumed);
         fs::copy(self.path(actual), self.path(assumed))?;
@@ -148,31 +153,13 @@ impl<'a> Artifacts<'a> {
         Ok(())
     }
 
-    /// Whether every assumption about `id` holds.
+    /// Whether the file has the content that was assumed, and on which steps have started.
     ///
     /// # Errors
     /// The file cannot be read.
-    pub fn confirms(&self, id: FileId, expected: &Expected) -> io::Result<bool> {
-        self.materialise(id)?;
-        let is = fs::read(self.path(id))?;
-        Ok(match expected {
-            Expected::Text(text) => is == text.as_bytes(),
-            Expected::SameAs(other, _) => is == fs::read(self.path(*other))?,
-        })
-    }
-
-    /// Replaces the name of the early stub `early` in its own text by the name of `actual`, as the real stub has it.
-    ///
-    /// # Errors
-    /// The file cannot be read or written.
-    pub fn rename_inside(&self, early: FileId, actual: FileId) -> io::Result<()> {
-        let path = self.path(early);
-        let text = fs::read(path)?;
-        let (own, real) = (
-            path.as_os_str().as_encoded_bytes(),
-            self.path(actual).as_os_str().as_encoded_bytes(),
-        );
-        fs::write(path, private_folder::replace(&text, own, real))
+    pub fn confirms(&self, assumed: &Assumed) -> io::Result<bool> {
+        self.materialise(assumed.file)?;
+        Ok(fs::read(self.path(assumed.file))? == fs::read(self.path(assumed.stand_in))?)
     }
 
     /// How many bytes the file has, 0 if it is nowhere.

@@ -8,6 +8,7 @@ use std::time::Instant;
 use warpcc_cache::{Digest, DiskStore, Key, guards};
 use warpcc_plan::{TaskGraph, lines};
 
+use crate::announcement::Announcement;
 use crate::artifact::Artifacts;
 use crate::event::{Finished, StepOutcome};
 use crate::known_programs::KnownPrograms;
@@ -20,6 +21,8 @@ pub struct RunContext<'a> {
     pub graph: &'a TaskGraph,
     pub options: &'a RunOptions<'a>,
     pub artifacts: &'a Artifacts<'a>,
+    /// The file that a step announces before its end, if there is one.
+    pub announcement: Option<&'a Announcement>,
     pub clock: Instant,
     pub side_files: SideFiles,
     /// Whether a text with other line numbers counts as another text.
@@ -84,6 +87,7 @@ impl<'a> RunContext<'a> {
         graph: &'a TaskGraph,
         options: &'a RunOptions<'a>,
         artifacts: &'a Artifacts<'a>,
+        announcement: Option<&'a Announcement>,
     ) -> Self {
         Self {
             lines_count: options.lines_count
@@ -91,6 +95,7 @@ impl<'a> RunContext<'a> {
             graph,
             options,
             artifacts,
+            announcement,
             clock: Instant::now(),
             side_files: SideFiles::default(),
             known: KnownPrograms::new(options.store),

@@ -4,6 +4,7 @@
 //! network: everything that a report needs is in [`event::Finished`] and [`run::Run`].
 
 pub mod admission;
+pub mod announcement;
 pub mod any_lines;
 pub mod artifact;
 pub mod compiler_cache;

@@ -5,7 +5,6 @@ use std::io;
 use std::time::{Instant, SystemTime};
 
 use warpcc_cache::KeyVariants;
-use warpcc_plan::assumed::Expected;
 use warpcc_plan::{FileId, Step, Tool};
 use warpcc_watch::PathText;
 
@@ -89,12 +88,6 @@ pub fn run_here(
         warning_history::learn_messages(run, step, !finished.stderr.is_empty());
         for &id in &step.writes {
             run.artifacts.written(id);
-        }
-        if step.tool == Tool::EarlyStub {
-            finish_early_stub(run, index, step)?;
-            // The real cicc prints the same messages again.
-            finished.stdout.clear();
-            finished.stderr.clear();
         }
         seen.times = times(run, step, &seen);
         seen.asked.directory |= folder_in_result::is_named(run, step, &finished);
@@ -184,19 +177,6 @@ fn give_lasting_module_id(
     ended.user += second.user;
     ended.system += second.system;
     Ok(())
-}
-
-/// Completes the early stub: it gets the text that the real cicc would have written.
-fn finish_early_stub(run: &RunContext<'_>, index: usize, step: &Step) -> io::Result<()> {
-    let actual = run
-        .graph
-        .assumed
-        .iter()
-        .find(|a| matches!(a.expected, Expected::SameAs(_, early) if early == index));
-    match (actual, step.writes.first()) {
-        (Some(assumed), Some(&early)) => run.artifacts.rename_inside(early, assumed.file),
-        _ => Err(io::Error::other("an unexpected stub")),
-    }
 }
 
 /// The times of the files that `step` looked at to write their times into its result.

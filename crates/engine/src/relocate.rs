@@ -31,7 +31,7 @@ pub fn directory<'a>(step: &Step, artifacts: &Artifacts<'_>, options: &RunOption
     let debug = step.has_debug_information();
     let is_mapped = || options.work_dir().fixed_name().is_some();
     let may_move = match step.tool {
-        Tool::Cicc | Tool::EarlyStub => !debug || is_mapped(),
+        Tool::Cicc => !debug || is_mapped(),
         Tool::Ptxas => debug && is_mapped(),
         _ => false,
     };

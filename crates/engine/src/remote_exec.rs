@@ -202,7 +202,6 @@ fn may_run_elsewhere(run: &RunContext<'_>, step: &Step) -> bool {
         | Tool::HostAssembly => true,
         // Assembling takes less time than sending the text.
         Tool::Preprocess
-        | Tool::EarlyStub
         | Tool::Nvvm
         | Tool::Clang
         | Tool::Assemble

@@ -9,6 +9,7 @@ use warpcc_plan::assumed::Assumed;
 use warpcc_plan::{FileId, TaskGraph};
 
 use crate::admission;
+use crate::announcement::Announcement;
 use crate::any_lines;
 use crate::artifact::Artifacts;
 use crate::context::RunContext;
@@ -79,7 +80,8 @@ pub fn execute(
     let began = SystemTime::now();
     let results = (!graph.private.is_empty()).then(|| options.scratch.join("out"));
     let artifacts = Artifacts::new(graph, options.store, options.directory, results.as_deref());
-    let context = RunContext::new(graph, options, &artifacts);
+    let announcement = Announcement::expect(graph, &artifacts, options);
+    let context = RunContext::new(graph, options, &artifacts, announcement.as_ref());
     let effects = OnFiles {
         artifacts: &artifacts,
         children: options.children,
@@ -128,8 +130,7 @@ struct OnFiles<'a> {
 
 impl Effects for OnFiles<'_> {
     fn confirms(&self, assumed: &Assumed) -> bool {
-        let confirmed = self.artifacts.confirms(assumed.file, &assumed.expected);
-        confirmed.unwrap_or(false)
+        self.artifacts.confirms(assumed).unwrap_or(false)
     }
 
     fn correct(&self, actual: FileId, assumed: FileId) -> bool {
@@ -148,7 +149,7 @@ fn run_all(context: &RunContext<'_>, schedule: &mut Schedule<'_>, each: &mut dyn
     let remote_slots = options.executor.map_or(0, |e| e.slots().size());
     let jobs = options.jobs.max(1).saturating_add(remote_slots);
     thread::scope(|scope| {
-        let (send, receive) = mpsc::channel::<(usize, std::io::Result<(Finished, TracedInputs)>)>();
+        let (send, receive) = mpsc::channel();
         let mut running = 0;
         // The thread ends when this channel is closed, at the end of the loop.
         let _memory_watch = options.admission.map(|admission| {
@@ -159,6 +160,17 @@ fn run_all(context: &RunContext<'_>, schedule: &mut Schedule<'_>, each: &mut dyn
             drop(thread::Builder::new().spawn_scoped(scope, watch));
             keep_open
         });
+        let _hearing = context.announcement.map(|announcement| {
+            let sender = send.clone();
+            let hear = move || {
+                announcement.hear(|| {
+                    let _ = sender.send(News::Announced(announcement.file));
+                });
+            };
+            // Without the thread, the file counts at the end of its step.
+            drop(thread::Builder::new().spawn_scoped(scope, hear));
+            announcement.until_dropped()
+        });
         loop {
             while running < jobs
                 && let Some((task, priority)) = schedule.start()
@@ -168,7 +180,7 @@ fn run_all(context: &RunContext<'_>, schedule: &mut Schedule<'_>, each: &mut dyn
                 let work = move || {
                     let result = work_or_report(context, task, priority);
                     // The receiver outlives every worker: it counts them.
-                    let _ = sender.send((task, result));
+                    let _ = sender.send(News::Ended(task, Box::new(result)));
                 };
                 if thread::Builder::new().spawn_scoped(scope, work).is_ok() {
                     continue;
@@ -180,7 +192,10 @@ fn run_all(context: &RunContext<'_>, schedule: &mut Schedule<'_>, each: &mut dyn
                     schedule.put_back(task);
                     break;
                 }
-                let _ = send.send((task, work_or_report(context, task, priority)));
+                let _ = send.send(News::Ended(
+                    task,
+                    Box::new(work_or_report(context, task, priority)),
+                ));
             }
             if running == 0 {
                 break;
@@ -188,14 +203,25 @@ fn run_all(context: &RunContext<'_>, schedule: &mut Schedule<'_>, each: &mut dyn
             if let Some(listener) = options.listener {
                 listener(context.graph, schedule.states());
             }
-            let Ok((task, result)) = receive.recv() else {
-                break;
-            };
-            running -= 1;
-            schedule.ended(task, result);
-            schedule.show(each);
+            match receive.recv() {
+                Ok(News::Ended(task, result)) => {
+                    running -= 1;
+                    schedule.ended(task, *result);
+                    schedule.show(each);
+                }
+                Ok(News::Announced(file)) => schedule.announced(file),
+                Err(_) => break,
+            }
         }
     });
+}
+
+/// What the thread that schedules learns from the others.
+enum News {
+    /// A task has ended.
+    Ended(usize, Box<std::io::Result<(Finished, TracedInputs)>>),
+    /// A task that is still running has written this file.
+    Announced(FileId),
 }
 
 /// Collects the results of the run.

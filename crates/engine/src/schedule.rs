@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
 use warpcc_plan::assumed::{Assumed, Expected};
-use warpcc_plan::{FileId, TaskGraph, Tool};
+use warpcc_plan::{FileId, TaskGraph};
 
 use crate::any_lines::OTHER_LINES;
 use crate::artifact::LOST;
@@ -66,8 +66,8 @@ pub struct Schedule<'a> {
     open: Vec<&'a Assumed>,
     /// Tasks that were ended because the text on which they worked was corrected.
     discarded: BTreeSet<usize>,
-    /// A task that was ended because its result was already there.
-    not_needed: Option<usize>,
+    /// Whether the file that a step announces has been announced.
+    is_announced: bool,
     /// The number of tasks that have been shown.
     shown: usize,
 }
@@ -91,7 +91,7 @@ impl<'a> Schedule<'a> {
             retry: None,
             open: graph.assumed.iter().collect(),
             discarded: BTreeSet::new(),
-            not_needed: None,
+            is_announced: false,
             shown: 0,
         }
     }
@@ -137,16 +137,8 @@ impl<'a> Schedule<'a> {
             )
         });
         let fails = matches!(finished.outcome, StepOutcome::Failed(_));
-        if self.not_needed == Some(task) {
-            self.not_needed = None;
-            return;
-        }
         if self.discarded.remove(&task) {
             return self.states.advance(task, TaskState::Ready);
-        }
-        if fails && self.graph.steps[task].tool == Tool::EarlyStub {
-            // The real cicc will report the same error, or none.
-            return self.states.advance(task, TaskState::Waiting);
         }
         if fails && self.is_guess(task) {
             // The assumption may have caused the failure: the task waits until it is decided.
@@ -183,7 +175,7 @@ impl<'a> Schedule<'a> {
         ]
         .into_iter();
         let lost = known.find(|why| text == *why);
-        if self.discarded.contains(&task) || self.not_needed == Some(task) {
+        if self.discarded.contains(&task) {
             // This run ended the task.
         } else if text == HELD && !self.counts(task) {
             // nvcc would not have started it.
@@ -229,35 +221,77 @@ impl<'a> Schedule<'a> {
 
     /// Handles an assumption whose actual file now exists.
     fn decide(&mut self, assumed: &Assumed) {
-        let held = self.effects.confirms(assumed);
-        if let Expected::SameAs(early, step) = assumed.expected
-            && self.states.get(step) != TaskState::Done
-        {
-            return self.overtake(assumed.file, early, step);
-        }
-        let steps = self.graph.steps.iter().enumerate();
-        let users: Vec<usize> = steps
-            .filter(|(_, step)| assumed.is_used_by(step))
-            .map(|(task, _)| task)
-            .collect();
-        if !held {
-            let is_too_late = users.iter().any(|&task| self.states.has_been_used(task));
-            if is_too_late || !self.effects.correct(assumed.file, assumed.stand_in) {
-                let is_id = self.graph.file(assumed.file).is_module_id();
-                self.retry = Some(if is_id { OTHER_ID } else { OTHER_STUB });
-                return;
+        if self.is_unannounced(assumed) {
+            // No step has started on it.
+            if !self.effects.correct(assumed.file, assumed.stand_in) {
+                self.retry = Some(OTHER_STUB);
             }
+            return;
         }
-        for task in users {
+        let held = self.effects.confirms(assumed);
+        if !held && !self.correct(assumed) {
+            let is_id = self.graph.file(assumed.file).is_module_id();
+            self.retry = Some(if is_id { OTHER_ID } else { OTHER_STUB });
+            return;
+        }
+        for task in self.users(assumed) {
             self.decide_task(task, held);
         }
     }
 
+    /// Whether this is an assumption that nobody has made yet.
+    fn is_unannounced(&self, assumed: &Assumed) -> bool {
+        assumed.expected == Expected::Announced && !self.is_announced
+    }
+
+    /// Handles an announcement: a step that is running has written `file`. A step that reads it may start, and one that has
+    /// started on other content begins again. The end of the running step decides whether the announced content was right.
+    pub fn announced(&mut self, file: FileId) {
+        let graph = self.graph;
+        let assumed = self.open.iter().find(|assumed| assumed.file == file);
+        let (Some(&assumed), Some(writer)) = (assumed, graph.file(file).writer) else {
+            return;
+        };
+        if self.states.get(writer) != TaskState::Running || self.is_given_up() {
+            return;
+        }
+        if self.is_unannounced(assumed) {
+            self.is_announced = self.effects.correct(file, assumed.stand_in);
+            for task in self
+                .users(assumed)
+                .into_iter()
+                .filter(|_| self.is_announced)
+            {
+                self.states.release(task, writer);
+            }
+        } else if !self.effects.confirms(assumed) && self.correct(assumed) {
+            for task in self.users(assumed) {
+                self.decide_task(task, false);
+            }
+        }
+    }
+
+    /// The tasks that work on an assumption.
+    fn users(&self, assumed: &Assumed) -> Vec<usize> {
+        let steps = self.graph.steps.iter().enumerate();
+        steps
+            .filter(|(_, step)| assumed.is_used_by(step))
+            .map(|(task, _)| task)
+            .collect()
+    }
+
+    /// Writes the actual file over the assumed one. Returns whether that was possible: no task has worked on a result that was
+    /// made from it.
+    fn correct(&self, assumed: &Assumed) -> bool {
+        let mut users = self.users(assumed).into_iter();
+        !users.any(|task| self.states.has_been_used(task))
+            && self.effects.correct(assumed.file, assumed.stand_in)
+    }
+
     /// Handles a task that used an assumption, which is confirmed or corrected now.
     fn decide_task(&mut self, task: usize, held: bool) {
-        let failed_early = self.graph.steps[task].tool == Tool::EarlyStub;
         match self.states.get(task) {
-            TaskState::Waiting if self.states.is_free(task) && !failed_early => {
+            TaskState::Waiting if self.states.is_free(task) => {
                 self.states.advance(task, TaskState::Ready);
             }
             TaskState::Running if !held => {
@@ -270,22 +304,6 @@ impl<'a> Schedule<'a> {
             }
             _ => {}
         }
-    }
-
-    /// Handles a real file that came from the cache before the early one was made. The step that makes the early one is
-    /// then not needed.
-    fn overtake(&mut self, real: FileId, early: FileId, step: usize) {
-        self.effects.kill(&|other| other == step);
-        self.not_needed = (self.states.get(step) == TaskState::Running).then_some(step);
-        if !self.effects.correct(real, early) {
-            self.retry = Some(OTHER_STUB);
-        }
-        let skipped = (
-            Finished::new(step, StepOutcome::Skipped),
-            TracedInputs::default(),
-        );
-        self.ended.insert(step, skipped);
-        self.states.advance(step, TaskState::Done);
     }
 
     /// Shows, in plan order, the tasks whose output no later event can change.

@@ -3,7 +3,7 @@
 
 use std::cell::{Cell, RefCell};
 
-use warpcc_plan::{Transcript, overlap, prediction};
+use warpcc_plan::{Tool, Transcript, overlap, prediction};
 
 use super::*;
 
@@ -292,11 +292,11 @@ fn a_module_id_that_was_used_needs_another_plan() {
     }
 }
 
-/// A plan whose host compile works on a stub of an earlier run, or on an early one.
-fn plan_with_a_stub(early: bool) -> (TaskGraph, usize, usize) {
+/// A plan whose host compile works on a stub of an earlier run, or on an announced one.
+fn plan_with_a_stub(is_announced: bool) -> (TaskGraph, usize, usize) {
     let mut graph = plan();
-    if early {
-        prediction::make_stub_early(&mut graph);
+    if is_announced {
+        prediction::take_announced_stub(&mut graph);
     } else {
         prediction::predict_stub(&mut graph, "a stub");
     }
@@ -367,42 +367,92 @@ fn a_stub_that_cannot_be_corrected_needs_another_plan() {
 }
 
 #[test]
-fn a_stub_that_is_there_already_is_not_made_early() {
-    let (graph, compile, real) = plan_with_a_stub(true);
-    let early = step_of(&graph, Tool::EarlyStub);
-    let runner = FakeRunner::new(&graph);
-    let mut schedule = schedule(&graph, &runner, OnFailure::Stop);
-    until_it_runs(&mut schedule, early, &[real]);
-    until_it_runs(&mut schedule, real, &[early]);
-    ends(&mut schedule, real, StepOutcome::Hit);
-    assert!(runner.killed.take().contains(&early));
-    assert_eq!(runner.corrected.take().len(), 1);
-    // The host compile need not wait until the ended task is gone, and the output of that task does not count.
-    until_it_runs(&mut schedule, compile, &[early]);
-    schedule.ended(early, Err(io::Error::other("it was killed")));
-    finish(&mut schedule);
-    let end = schedule.end();
-    assert!(end.retry.is_none() && end.abort_reason.is_none());
-    assert_eq!(end.tasks[&early].0.outcome, StepOutcome::Skipped);
-    assert_eq!(end.tasks[&compile].0.outcome, StepOutcome::Ran);
+fn the_host_compile_starts_when_its_stub_is_announced() {
+    for confirms in [true, false] {
+        let (graph, compile, real) = plan_with_a_stub(true);
+        let stub = graph.assumed[0].file;
+        let runner = FakeRunner::new(&graph);
+        let mut schedule = schedule(&graph, &runner, OnFailure::Stop);
+        schedule.announced(stub);
+        until_it_runs(&mut schedule, real, &[]);
+        assert_eq!(schedule.states().get(compile), TaskState::Waiting);
+        assert!(runner.corrected.take().is_empty(), "cicc does not run yet");
+        schedule.announced(stub);
+        assert_eq!(runner.corrected.take(), [graph.assumed[0].stand_in]);
+        until_it_runs(&mut schedule, compile, &[real]);
+        ends(&mut schedule, compile, StepOutcome::Ran);
+        assert!(shown(&mut schedule).is_empty(), "it may be done again");
+        runner.confirms.set(confirms);
+        ends(&mut schedule, real, StepOutcome::Ran);
+        assert_eq!(runner.corrected.take().is_empty(), confirms);
+        let expected = match confirms {
+            true => TaskState::Done,
+            false => TaskState::Ready,
+        };
+        assert_eq!(schedule.states().get(compile), expected);
+        runner.confirms.set(true);
+        finish(&mut schedule);
+        let end = schedule.end();
+        assert!(end.retry.is_none());
+        assert_eq!(end.tasks.len(), graph.steps.len());
+    }
 }
 
 #[test]
-fn an_early_stub_that_fails_says_nothing() {
-    let (graph, compile, real) = plan_with_a_stub(true);
-    let early = step_of(&graph, Tool::EarlyStub);
+fn a_stub_that_is_not_announced_counts_when_cicc_ends() {
+    for outcome in [StepOutcome::Ran, StepOutcome::Hit] {
+        let (graph, compile, real) = plan_with_a_stub(true);
+        let runner = FakeRunner::new(&graph);
+        // Nothing was assumed, so there is nothing to confirm.
+        runner.confirms.set(false);
+        let mut schedule = schedule(&graph, &runner, OnFailure::Stop);
+        until_it_runs(&mut schedule, real, &[]);
+        ends(&mut schedule, real, outcome);
+        assert_eq!(runner.corrected.take(), [graph.assumed[0].stand_in]);
+        until_it_runs(&mut schedule, compile, &[]);
+        assert!(runner.killed.take().is_empty());
+        finish(&mut schedule);
+        assert!(schedule.end().retry.is_none());
+    }
+}
+
+#[test]
+fn an_announced_stub_replaces_a_wrong_one_at_once() {
+    let (graph, compile, real) = plan_with_a_stub(false);
+    let stub = graph.assumed[0].file;
     let runner = FakeRunner::new(&graph);
     let mut schedule = schedule(&graph, &runner, OnFailure::Stop);
-    until_it_runs(&mut schedule, early, &[real]);
-    ends(&mut schedule, early, StepOutcome::Failed(2));
-    assert_eq!(schedule.failures().count(), 0);
-    until_it_runs(&mut schedule, real, &[]);
-    assert_eq!(schedule.states().get(compile), TaskState::Waiting);
-    ends(&mut schedule, real, StepOutcome::Ran);
+    until_it_runs(&mut schedule, compile, &[real]);
+    until_it_runs(&mut schedule, real, &[compile]);
+    schedule.announced(stub);
+    assert!(runner.killed.take().is_empty(), "it is the remembered one");
+    runner.confirms.set(false);
+    schedule.announced(stub);
+    assert_eq!(runner.corrected.take(), [graph.assumed[0].stand_in]);
+    assert_eq!(runner.killed.take(), [compile]);
+    ends(&mut schedule, compile, StepOutcome::Failed(1));
+    assert_eq!(schedule.states().get(compile), TaskState::Ready);
+    runner.confirms.set(true);
     finish(&mut schedule);
     let end = schedule.end();
     assert!(end.retry.is_none());
     assert_eq!(end.tasks[&compile].0.outcome, StepOutcome::Ran);
+}
+
+#[test]
+fn an_announced_stub_that_cannot_be_copied_is_waited_for() {
+    let (graph, compile, real) = plan_with_a_stub(true);
+    let runner = FakeRunner::new(&graph);
+    runner.corrects.set(false);
+    let mut schedule = schedule(&graph, &runner, OnFailure::Stop);
+    until_it_runs(&mut schedule, real, &[]);
+    schedule.announced(graph.assumed[0].file);
+    assert_eq!(schedule.states().get(compile), TaskState::Waiting);
+    runner.corrects.set(true);
+    ends(&mut schedule, real, StepOutcome::Ran);
+    until_it_runs(&mut schedule, compile, &[]);
+    finish(&mut schedule);
+    assert!(schedule.end().retry.is_none());
 }
 
 #[test]

@@ -119,6 +119,15 @@ impl TaskStates {
         }
     }
 
+    /// Lets a task start although one that it needs is not done.
+    pub fn release(&mut self, task: usize, need: usize) {
+        self.needs[task].retain(|&n| n != need);
+        self.dependents[need].retain(|&d| d != task);
+        if self.states[task] == TaskState::Waiting && self.is_free(task) {
+            self.advance(task, TaskState::Ready);
+        }
+    }
+
     /// Whether a task that needs this one may have started. That is only so when this one is done.
     pub fn has_been_used(&self, task: usize) -> bool {
         let is_unused =

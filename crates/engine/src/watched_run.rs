@@ -151,11 +151,15 @@ fn watch(
     own_temporary_folder(&mut environment, &run.options.scratch.join("tmp"), index)?;
     if let Some(extra) = &watching {
         let is_ours = |name: &OsString| {
-            name == warpcc_watch::HOLD_VARIABLE || extra.iter().any(|(ours, _)| ours == name)
+            name == warpcc_watch::HOLD_VARIABLE
+                || name == warpcc_watch::ANNOUNCE_VARIABLE
+                || extra.iter().any(|(ours, _)| ours == name)
         };
         environment.retain(|(name, _)| !is_ours(name));
         environment.extend(extra.iter().cloned());
         environment.extend(held::variable(run, step));
+        let announces = (run.announcement).and_then(|announcement| announcement.variable(index));
+        environment.extend(announces.cloned());
     }
     let spec = process::ProcessSpec {
         program: &program.path,
@@ -232,14 +236,7 @@ fn read_log(
         .flat_map(|&id| [run.artifacts.path(id), Path::new(&run.graph.file(id).path)])
         .flat_map(|path| [path.into(), run.options.directory.join(path).into()])
         .collect();
-    // A front end leaves other files besides the early stub, which are not used.
-    let is_early = step.tool == Tool::EarlyStub;
-    let is_own = |path: &Path| {
-        if is_early && path.starts_with(run.options.scratch) {
-            return true;
-        }
-        own.contains(path.as_os_str())
-    };
+    let is_own = |path: &Path| own.contains(path.as_os_str());
     let is_planned = |path: &Path| {
         let steps = run.graph.steps.iter();
         let mut files = steps.flat_map(|step| step.reads.iter().chain(&step.writes));

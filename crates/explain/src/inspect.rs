@@ -50,7 +50,7 @@ pub fn inspect(
             "the source with its headers put in and its macros replaced",
             preprocessed::blocks(command, &text(), known),
         ),
-        (Tool::CudaFe | Tool::Cicc | Tool::EarlyStub | Tool::Nvvm, "--module_id_file_name") => {
+        (Tool::CudaFe | Tool::Cicc | Tool::Nvvm, "--module_id_file_name") => {
             let blocks = module_id::blocks(command, text().trim_end(), known);
             ("the module id", blocks)
         }
@@ -58,21 +58,21 @@ pub fn inspect(
             "the host's half of the source, as C++",
             host_code::blocks(&text(), known),
         ),
-        (Tool::Cicc | Tool::EarlyStub | Tool::Nvvm, "--stub_file_name") => {
+        (Tool::Cicc | Tool::Nvvm, "--stub_file_name") => {
             ("the stub: launches and registration", stub::blocks(&text()))
         }
-        (Tool::Cicc | Tool::EarlyStub | Tool::Nvvm, "--gen_device_file_name") => (
+        (Tool::Cicc | Tool::Nvvm, "--gen_device_file_name") => (
             "the device's half of the source, as plain C",
             host_code::device_blocks(&text(), known),
         ),
-        (Tool::Cicc | Tool::EarlyStub | Tool::Nvvm, "--gen_c_file_name") => (
+        (Tool::Cicc | Tool::Nvvm, "--gen_c_file_name") => (
             "what is left of the unit besides its device code, as C",
             vec![Block::facts("", vec![lines_of(&text())])],
         ),
-        (Tool::Cicc | Tool::EarlyStub | Tool::Nvvm, "-o") if is_ptx(bytes) => {
+        (Tool::Cicc | Tool::Nvvm, "-o") if is_ptx(bytes) => {
             ("PTX, assembly for a virtual GPU", ptx::blocks(&text()))
         }
-        (Tool::Cicc | Tool::EarlyStub | Tool::Nvvm, _) => (
+        (Tool::Cicc | Tool::Nvvm, _) => (
             "intermediate code",
             vec![Block::text(intermediate(command, bytes))],
         ),

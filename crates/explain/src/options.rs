@@ -26,7 +26,7 @@ fn tables(tool: Tool) -> &'static [&'static [Row]] {
         }
         Tool::HostLink => &[host::LINK, host::HOST],
         Tool::CudaFe => &[front::CUDAFE, front::BOTH],
-        Tool::Cicc | Tool::EarlyStub | Tool::Nvvm => &[front::CICC, front::BOTH],
+        Tool::Cicc | Tool::Nvvm => &[front::CICC, front::BOTH],
         Tool::Ptxas => &[device::PTXAS],
         Tool::Fatbinary => &[device::FATBINARY],
         Tool::Nvlink => &[device::NVLINK],

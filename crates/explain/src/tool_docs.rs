@@ -45,7 +45,7 @@ pub fn describe(graph: &TaskGraph, step: &Step) -> (String, String) {
              all objects. It also writes the stub: the host functions behind launches."
                 .to_owned(),
         ),
-        Tool::Cicc | Tool::EarlyStub | Tool::Nvvm => (
+        Tool::Cicc | Tool::Nvvm => (
             format!("Compile the device's half for {arch}"),
             "cicc parses the source again, keeps device code only, optimises it and writes PTX. This \
              is where most of the time goes. It also writes the stub: the host functions behind \

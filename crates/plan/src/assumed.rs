@@ -17,8 +17,9 @@ pub struct Prepared {
 pub enum Expected {
     /// This text.
     Text(String),
-    /// The same as another file, which this step makes early. If the file itself exists first, the step is not needed.
-    SameAs(FileId, usize),
+    /// What the step that writes the file has written when it announces it, some time before its end. If the step ends without an
+    /// announcement, nothing was assumed.
+    Announced,
 }
 
 /// An assumption that a later result must confirm.
@@ -39,9 +40,8 @@ impl Assumed {
         step.reads.contains(&self.stand_in)
     }
 
-    /// Whether this file is the real one, its replacement, or the one to which it is compared.
+    /// Whether this file is the real one or its replacement.
     pub fn is_about(&self, id: FileId) -> bool {
-        let is_compared = matches!(self.expected, Expected::SameAs(other, _) if other == id);
-        self.file == id || is_compared || self.stand_in == id
+        self.file == id || self.stand_in == id
     }
 }

@@ -5,7 +5,7 @@
 //! cicc.
 
 use crate::Unsupported;
-use crate::assumed::{Assumed, Prepared};
+use crate::assumed::{Assumed, Expected, Prepared};
 use crate::file_table::FileTable;
 use crate::step::{Arg, FileId, FileKind, PlanFile, Program, Step, Tool};
 use crate::tools;
@@ -175,6 +175,11 @@ impl TaskGraph {
             self.needs.push(needs);
             for id in &step.writes {
                 writer[id.0 as usize] = Some(i);
+            }
+            for assumed in &self.assumed {
+                if assumed.expected == Expected::Announced && step.writes.contains(&assumed.file) {
+                    writer[assumed.stand_in.0 as usize] = Some(i);
+                }
             }
         }
     }

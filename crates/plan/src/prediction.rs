@@ -1,14 +1,14 @@
-//! Changes to the graph that let work start with what an earlier run wrote. The real results then confirm it
+//! Changes to the graph that let work start with what an earlier run wrote, or a step before its end. The real results then confirm it
 //! (docs/design/overlap.md).
 //!
 //! [`predict_module_id`]: cicc reads only the module id from cudafe++. With the id of the last run it need not wait; the id
 //! that cudafe++ then writes decides whether the result counts.
 //!
-//! [`predict_stub`] and [`make_stub_early`]: the host compile need not wait for the stub that cicc writes.
+//! [`predict_stub`] and [`take_announced_stub`]: the host compile need not wait for the stub that cicc writes.
 
 use crate::assumed::{Assumed, Expected, Prepared};
 use crate::graph::TaskGraph;
-use crate::step::{Arg, FileId, Part, Tool};
+use crate::step::{FileId, Part, Tool};
 
 /// The name under which a module id is stored: the arguments from which cudafe++ makes it.
 pub fn module_id_subject(graph: &TaskGraph) -> Option<Vec<String>> {
@@ -150,11 +150,9 @@ fn stand_in_for_stub(graph: &mut TaskGraph, actual: FileId, at: usize) -> FileId
     stand_in
 }
 
-/// Lets the split host compile start with a stub from a second cicc, which ends after its front end (`--device-syntax-only`,
-/// what nvcc's `-fdevice-syntax-only` passes on). The real cicc finishes its stub only at its end, after some seconds of
-/// optimisation, and that stub then confirms the early one. This costs the CPU time of a front end, so it is for machines
-/// with idle processors.
-pub fn make_stub_early(graph: &mut TaskGraph) {
+/// Lets the split host compile start as soon as cicc announces its stub: when its front end is done, and libNVVM begins. The
+/// stub that is there at cicc's end confirms it.
+pub fn take_announced_stub(graph: &mut TaskGraph) {
     let Some(actual) = stub_file(graph) else {
         return;
     };
@@ -165,32 +163,10 @@ pub fn make_stub_early(graph: &mut TaskGraph) {
     else {
         return;
     };
-    let Some(writer) = graph.file(actual).writer else {
-        return;
-    };
     let stand_in = stand_in_for_stub(graph, actual, compile);
-    let mut step = graph.steps[writer].clone();
-    step.removes.clear();
-    step.tool = Tool::EarlyStub;
-    step.writes = vec![stand_in];
-    for arg in &mut step.args {
-        for part in &mut arg.0 {
-            let Part::File(id) = part else { continue };
-            if *id == actual {
-                *id = stand_in;
-            } else if graph.steps[writer].writes.contains(id) {
-                // Its other outputs are not read.
-                let name = format!("{}host/early.{}", graph.private, graph.file(*id).name());
-                *part = Part::Text(name);
-            }
-        }
-    }
-    step.args.insert(0, Arg::text("--device-syntax-only"));
-    step.raw = format!("{} --device-syntax-only", step.raw);
-    graph.insert_step(compile, step);
     graph.assumed.push(Assumed {
         file: actual,
-        expected: Expected::SameAs(stand_in, compile),
+        expected: Expected::Announced,
         stand_in,
     });
     graph.recount_needs();

@@ -53,8 +53,6 @@ pub enum Tool {
     CudaFe,
     /// `cicc`: device C++ to PTX (or LTO-IR, OptiX-IR).
     Cicc,
-    /// `cicc`, but only its front end, to make the stub (docs/design/overlap.md).
-    EarlyStub,
     /// `cicc` as libNVVM alone: bitcode to PTX, after a [`Tool::Cicc`] that is its front end alone (docs/design/early-cutoff.md).
     Nvvm,
     /// `ptxas`: PTX to cubin.
@@ -86,7 +84,6 @@ impl Tool {
             Self::Preprocess => "preprocess",
             Self::CudaFe => "cudafe++",
             Self::Cicc => "cicc",
-            Self::EarlyStub => "stub",
             Self::Nvvm => "nvvm",
             Self::Ptxas => "ptxas",
             Self::Fatbinary => "fatbinary",
@@ -105,7 +102,6 @@ impl Tool {
         match self {
             Self::CudaFe
             | Self::Cicc
-            | Self::EarlyStub
             | Self::Nvvm
             | Self::Ptxas
             | Self::Fatbinary

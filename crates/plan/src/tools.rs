@@ -74,11 +74,9 @@ pub fn type_arguments(
         Tool::Fatbinary => fatbinary(words, files),
         Tool::Nvlink | Tool::HostLink => linker(tool, words, files),
         Tool::Archive => archive(words, files),
-        Tool::EarlyStub
-        | Tool::Nvvm
-        | Tool::HostAssembly
-        | Tool::Assemble
-        | Tool::FilterDependencies => Err(Unsupported::new("unknown tool", tool.name())),
+        Tool::Nvvm | Tool::HostAssembly | Tool::Assemble | Tool::FilterDependencies => {
+            Err(Unsupported::new("unknown tool", tool.name()))
+        }
     }
 }
 

@@ -2,6 +2,7 @@
 
 use core::ffi::{CStr, c_int, c_uint};
 
+use crate::announce;
 use crate::folders;
 use crate::hold;
 use crate::hook;
@@ -265,6 +266,7 @@ pub(crate) unsafe fn streamed(path: Path, mode: Path, error: c_int, stream: Any)
         let file = if stream.is_null() {
             NO_FILE
         } else {
+            announce::opened(path, stream);
             sys::fileno(stream)
         };
         let mode = text(mode).unwrap_or_default();

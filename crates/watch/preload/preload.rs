@@ -66,6 +66,7 @@
 use core::ffi::{c_char, c_int, c_long, c_void};
 use core::sync::atomic::{AtomicPtr, Ordering};
 
+mod announce;
 mod asked;
 mod circumstances;
 mod exec;

@@ -4,6 +4,7 @@ use core::cell::UnsafeCell;
 use core::ffi::CStr;
 use core::sync::atomic::{AtomicBool, Ordering};
 
+use crate::announce;
 use crate::identity::Identity;
 use crate::log_file;
 use crate::own_files::OwnFiles;
@@ -68,6 +69,7 @@ static LOST: AtomicBool = AtomicBool::new(false);
 /// Runs `body` with the state. Gives up after a while: this same thread may hold the lock, interrupted by a signal, or a
 /// thread that a fork left behind.
 pub(crate) fn with(body: impl FnOnce(&mut State)) {
+    announce::if_due();
     let mut tries = 0_u32;
     while SHARED
         .locked

@@ -7,7 +7,7 @@ use crate::identity::Identity;
 use crate::input::read_nothing;
 use crate::state;
 use crate::sys::{self, EDQUOT, EIO, ENOSPC, Any};
-use crate::{Real, hook, unread};
+use crate::{Real, announce, hook, unread};
 
 hook! {
     fn read(file: c_int, to: Any, size: usize) -> isize, -1, |r, e| was_read(file, r == 0 && size > 0);
@@ -83,6 +83,7 @@ unsafe extern "C" fn fclose(stream: Any) -> c_int {
         } else if result != 0 {
             written(errno);
         }
+        announce::closed(stream);
         *sys::__errno_location() = errno;
         result
     }

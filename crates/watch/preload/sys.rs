@@ -219,6 +219,19 @@ pub(crate) fn open_place(directory: c_int, path: &CStr) -> Result<c_int, c_int> 
     }
 }
 
+/// Writes a byte into a pipe with a name, if somebody reads it. `path` is NUL-terminated.
+pub(crate) fn signal_pipe(path: *const u8) {
+    const O_NONBLOCK: c_int = 0o4000;
+    // SAFETY: a NUL-terminated path, an open descriptor, and one byte.
+    unsafe {
+        let pipe = syscall(numbers::OPENAT, AT_FDCWD, path, O_WRONLY | O_NONBLOCK | O_CLOEXEC, 0 as c_int);
+        if pipe >= 0 {
+            syscall(numbers::WRITE, pipe, b"!".as_ptr(), 1_usize);
+            syscall(numbers::CLOSE, pipe);
+        }
+    }
+}
+
 pub(crate) fn close(file: c_int) {
     // SAFETY: a number only.
     unsafe { syscall(numbers::CLOSE, c_long::from(file)) };

@@ -25,6 +25,9 @@ pub const FOLDER_VARIABLE: &str = "WARPCC_FOLDER";
 /// The variable that says which files a program may change.
 pub const HOLD_VARIABLE: &str = "WARPCC_WATCH_HOLD";
 
+/// The variable by which a program announces that a file is complete: see [`announce`].
+pub const ANNOUNCE_VARIABLE: &str = "WARPCC_WATCH_ANNOUNCE";
+
 /// The longest path of a log that the library accepts, without its NUL.
 const LONGEST_LOG: usize = 4095;
 
@@ -178,6 +181,15 @@ pub fn hold(own: &[PathBuf], exempt: &[&str]) -> (OsString, OsString) {
         false => own.join(OsStr::new("\n")),
     });
     (HOLD_VARIABLE.into(), value)
+}
+
+/// The variable that makes a program flush the stream of `file`, and write a byte into `pipe`, a pipe with a name, when it closes
+/// the stream of `last`. The program opens both files with `fopen`, and by exactly these names. `None` where a name has a line
+/// break.
+pub fn announce(pipe: &Path, file: &Path, last: &Path) -> Option<(OsString, OsString)> {
+    let lines = [pipe, file, last].map(Path::as_os_str);
+    let is_broken = |line: &&OsStr| line.as_bytes().contains(&b'\n');
+    (!lines.iter().any(is_broken)).then(|| (ANNOUNCE_VARIABLE.into(), lines.join(OsStr::new("\n"))))
 }
 
 /// The kernel's name of a folder, which may not exist yet.

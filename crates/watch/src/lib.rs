@@ -34,8 +34,8 @@ mod path_text;
 mod programs;
 
 pub use install::{
-    FOLDER_LIBRARY, FOLDER_VARIABLE, HOLD_VARIABLE, LOG_VARIABLE, Unpreloadable, available,
-    can_preload_from, environment, hold, install,
+    ANNOUNCE_VARIABLE, FOLDER_LIBRARY, FOLDER_VARIABLE, HOLD_VARIABLE, LOG_VARIABLE, Unpreloadable,
+    announce, available, can_preload_from, environment, hold, install,
 };
 pub use log::{Identity, LogError};
 pub use log_reader::read_log;

@@ -37,7 +37,7 @@ pub(super) fn is_ours(name: &OsStr) -> bool {
 #[expect(clippy::too_many_lines, reason = "a table")]
 pub fn seen_in(tool: Tool) -> &'static [&'static str] {
     match tool {
-        Tool::Cicc | Tool::EarlyStub | Tool::Nvvm => &[
+        Tool::Cicc | Tool::Nvvm => &[
             "AS_SECURE_LOG_FILE",
             "EDG_BASE",
             "EDG_MODULES_PATH",

@@ -1,6 +1,5 @@
 //! From nvcc's plan to the graph that is run: which plans are supported, and which steps may overlap.
 
-use std::fs;
 use std::path::Path;
 
 use warpcc_engine::compiler_cache::find_compiler;
@@ -97,8 +96,8 @@ fn let_overlap(
         && let Some(stub) = module_ids::recall_stub(store, subject, graph)
     {
         prediction::predict_stub(graph, &stub);
-    } else if !has_front_ends && has_idle_cores(graph, options) {
-        prediction::make_stub_early(graph);
+    } else if !has_front_ends {
+        prediction::take_announced_stub(graph);
     }
 }
 
@@ -161,20 +160,4 @@ fn decide_on_outputs(request: &Request, graph: &TaskGraph) -> Result<(), Unsuppo
         removed.decide(&request.absolute(path), outputs::ExpectedKind::Data)?;
     }
     Ok(())
-}
-
-/// Whether the machine has cores that nobody uses, so that one more front end delays nothing: there are several
-/// architectures, each has a core, two more cores are free, no other call waits, and nothing else loads the machine.
-fn has_idle_cores(graph: &TaskGraph, options: &BuildOptions<'_>) -> bool {
-    let ciccs = graph.steps.iter().filter(|s| s.tool == Tool::Cicc).count();
-    if ciccs < 2 || options.jobs < ciccs + 2 {
-        return false;
-    }
-    let load = fs::read_to_string("/proc/loadavg")
-        .ok()
-        .and_then(|text| text.split(' ').next().and_then(|l| l.parse::<f64>().ok()));
-    // Other programs are visible in the load average only. It covers the last minute, so it may contain this user's
-    // previous build.
-    options.admission.idle_slots() >= ciccs as u64 + 2
-        && load.is_none_or(|load| load < options.jobs as f64 * 0.75)
 }

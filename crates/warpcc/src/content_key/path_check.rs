@@ -53,7 +53,6 @@ impl PathCheck {
                 | Tool::HostCompile
                 | Tool::HostAssembly
                 | Tool::Assemble
-                | Tool::EarlyStub
                 | Tool::CudaFe
                 | Tool::FilterDependencies => {}
                 _ => return None,

@@ -12,6 +12,7 @@ mod clang;
 mod dates;
 mod disguised;
 mod early_cutoff;
+mod early_stub;
 mod elsewhere;
 mod environment;
 mod equal_files;

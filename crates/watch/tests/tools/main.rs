@@ -1,6 +1,7 @@
 //! Files that real compilers and linkers look for are logged, and their output stays the same.
 #![cfg(all(target_os = "linux", target_env = "gnu"))]
 
+mod announce;
 mod attempts;
 mod held;
 mod processes;
