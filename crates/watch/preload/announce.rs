@@ -9,7 +9,7 @@ use core::ffi::c_int;
 use core::ptr::null_mut;
 use core::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 
-use crate::Real;
+use crate::{Real, streams};
 use crate::sys::{self, Any, Path, text};
 
 /// The variable with three lines: the pipe, the file that is announced, and the file whose end announces it.
@@ -90,5 +90,8 @@ fn announce() {
     };
     if flushed == 0 {
         sys::signal_pipe(name.as_ptr());
+    } else {
+        // SAFETY: errno is this thread's. What the stream held is lost, even if there is room at the program's end.
+        streams::written(unsafe { *sys::__errno_location() });
     }
 }

@@ -42,7 +42,7 @@ fn was_read(file: c_int, is_at_end: bool) {
 }
 
 /// Logs a write for which there was no room. Some tools still end with success, and with half of a file.
-fn written(error: c_int) {
+pub(crate) fn written(error: c_int) {
     if matches!(error, ENOSPC | EDQUOT | EIO) {
         state::path(b'r', b"");
     }

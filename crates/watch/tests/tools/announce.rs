@@ -106,3 +106,18 @@ fn nobody_need_hear_it() {
         );
     }
 }
+
+/// The stream has dropped its text by then: room that there is later does not bring it back.
+#[test]
+fn an_announcement_without_room_is_logged() {
+    for (stub, lacks_room) in [("/dev/full", true), ("stub", false)] {
+        let (bench, pipe) = bench();
+        let [file, last] = [stub, "code.c"].map(PathBuf::from);
+        let (name, value) = warpcc_watch::announce(&pipe, &file, &last).unwrap();
+        let mut child = bench.watched(&format!("./writer code.c {stub}"));
+        child.env(name, value).stdin(std::process::Stdio::null());
+        assert!(child.status().unwrap().success());
+        let observed = bench.log_of("./writer");
+        assert_eq!(observed.no_room.is_some(), lacks_room, "{stub}");
+    }
+}
