@@ -159,6 +159,7 @@ impl<'a> Artifacts<'a> {
     /// The file cannot be read.
     pub fn confirms(&self, assumed: &Assumed) -> io::Result<bool> {
         self.materialise(assumed.file)?;
+        self.materialise(assumed.stand_in)?;
         Ok(fs::read(self.path(assumed.file))? == fs::read(self.path(assumed.stand_in))?)
     }
 

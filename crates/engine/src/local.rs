@@ -41,6 +41,10 @@ pub fn run_here(
     for &id in &step.reads {
         run.artifacts.materialise(id)?;
     }
+    // A step that runs again writes them again: what is known of them from the last time is no longer true.
+    for &id in &step.writes {
+        run.artifacts.written(id);
+    }
     relocate::show_real_names(run, step)?;
     let spliced = match step.tool {
         Tool::Assemble => Some(splice::splice(run, step)?),

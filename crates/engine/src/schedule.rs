@@ -301,9 +301,18 @@ impl<'a> Schedule<'a> {
             TaskState::Done if !held => {
                 self.ended.remove(&task);
                 self.states.take_back(task);
+                self.reopen(task);
             }
             _ => {}
         }
+    }
+
+    /// Takes back what was decided when a task was done: it writes its files again, perhaps with other content.
+    fn reopen(&mut self, task: usize) {
+        let graph = self.graph;
+        let writes = &graph.steps[task].writes;
+        let again = (graph.assumed.iter()).filter(|assumed| writes.contains(&assumed.file));
+        self.open.extend(again);
     }
 
     /// Shows, in plan order, the tasks whose output no later event can change.

@@ -455,6 +455,37 @@ fn an_announced_stub_that_cannot_be_copied_is_waited_for() {
     assert!(schedule.end().retry.is_none());
 }
 
+/// cicc is done before cudafe++, and its module id was wrong. So it runs again, and its first stub decides nothing.
+#[test]
+fn a_stub_with_a_wrong_module_id_is_not_confirmed() {
+    for is_announced in [true, false] {
+        let (mut graph, compile, real) = plan_with_a_stub(is_announced);
+        prediction::predict_module_id(&mut graph, "_00000000_4_a_cu_12345678");
+        let (stub, id) = (&graph.assumed[0], &graph.assumed[1]);
+        let (fe, first) = (step_of(&graph, Tool::CudaFe), step_of(&graph, Tool::Cicc));
+        let runner = FakeRunner::new(&graph);
+        let mut schedule = schedule(&graph, &runner, OnFailure::Stop);
+        until_it_runs(&mut schedule, real, &[fe, first]);
+        until_it_runs(&mut schedule, fe, &[real, first]);
+        schedule.announced(stub.file);
+        ends(&mut schedule, real, StepOutcome::Ran);
+        runner.corrected.take();
+        runner.confirms.set(false);
+        ends(&mut schedule, fe, StepOutcome::Ran);
+        assert_eq!(runner.corrected.take(), [id.stand_in]);
+        // The host compile may be faster than cicc.
+        until_it_runs(&mut schedule, compile, &[]);
+        until_it_runs(&mut schedule, real, &[compile]);
+        ends(&mut schedule, compile, StepOutcome::Ran);
+        assert!(shown(&mut schedule).is_empty(), "it may be done again");
+        ends(&mut schedule, real, StepOutcome::Ran);
+        assert_eq!(runner.corrected.take(), [stub.stand_in]);
+        assert_eq!(schedule.states().get(compile), TaskState::Ready);
+        finish(&mut schedule);
+        assert!(schedule.end().retry.is_none());
+    }
+}
+
 #[test]
 fn a_step_that_could_not_start_is_next_again() {
     let graph = plan();

@@ -136,3 +136,22 @@ fn another_stub_than_last_time() {
     space.write("case.cu", &KERNEL.replace("int", "unsigned"));
     space.agree(ONE).demand_no_fallback();
 }
+
+/// cicc is done before cudafe++, but with a wrong module id, which is in its stub.
+#[test]
+fn a_stub_with_a_wrong_module_id() {
+    // It is the longest step, so it starts before cudafe++ where only one runs at a time.
+    let mut space = space("early-stub-id", "watched && sleep 2");
+    space.set_env("WARPCC_JOBS", "1");
+    for first in ["one", "two", "three"] {
+        let text = format!(
+            "int {first}() {{ return 1; }}\nstatic __device__ int hidden;\n\
+             __global__ void k(int *x) {{ *x = hidden; }}\n\
+             void host(int *x) {{ k<<<1, 1>>>(x); }}\n"
+        );
+        space.write("case.cu", &text);
+        space
+            .agree(&format!("-rdc=true {ONE}"))
+            .demand_no_fallback();
+    }
+}
