@@ -7,6 +7,7 @@ use std::ffi::OsString;
 use std::fs::File;
 use std::io::{Read, Write};
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustix::fs::{Mode, OFlags};
 use warpcc_plan::{FileId, Part, Step, TaskGraph, Tool};
@@ -17,9 +18,6 @@ use crate::options::RunOptions;
 /// The option of cicc that names the last file of its front end.
 const LAST: &str = "--gen_c_file_name";
 
-/// Ends the wait for announcements.
-const NO_MORE: u8 = b'.';
-
 /// Where a step announces a file.
 pub struct Announcement {
     /// The file.
@@ -27,6 +25,8 @@ pub struct Announcement {
     writer: usize,
     variable: (OsString, OsString),
     pipe: File,
+    /// Whether nobody waits for announcements any more.
+    is_over: AtomicBool,
 }
 
 impl Announcement {
@@ -58,6 +58,7 @@ impl Announcement {
             writer,
             variable,
             pipe: pipe.into(),
+            is_over: AtomicBool::new(false),
         })
     }
 
@@ -68,8 +69,7 @@ impl Announcement {
 
     /// Calls `each` for every announcement, until [`Announcement::until_dropped`]'s result is dropped.
     pub fn hear(&self, each: impl Fn()) {
-        let mut byte = [0];
-        while (&self.pipe).read_exact(&mut byte).is_ok() && byte != [NO_MORE] {
+        while (&self.pipe).read_exact(&mut [0]).is_ok() && !self.is_over.load(Ordering::SeqCst) {
             each();
         }
     }
@@ -85,8 +85,10 @@ pub struct Hearing<'a>(&'a Announcement);
 
 impl Drop for Hearing<'_> {
     fn drop(&mut self) {
-        // The pipe has room: each run of the step writes one byte.
-        _ = (&self.0.pipe).write_all(&[NO_MORE]);
+        self.0.is_over.store(true, Ordering::SeqCst);
+        // A byte ends a read that waits for one. A wrapper of cicc may have filled the pipe: then no read waits, and a write would.
+        _ = rustix::fs::fcntl_setfl(&self.0.pipe, OFlags::NONBLOCK);
+        _ = (&self.0.pipe).write_all(b"!");
     }
 }
 
@@ -97,5 +99,70 @@ fn path_after(option: &str, step: &Step, artifacts: &Artifacts<'_>) -> Option<Pa
         [Part::File(id)] => Some(artifacts.path(*id).to_owned()),
         [Part::Text(text)] => Some(text.into()),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+    use std::time::Duration;
+
+    use super::*;
+
+    /// An announcement whose pipe has these bytes in it, or is full.
+    fn announcement(bytes: Option<&[u8]>) -> Announcement {
+        let folder = tempfile::tempdir().expect("a folder");
+        let name = folder.path().join("pipe");
+        rustix::fs::mkfifoat(rustix::fs::CWD, &name, Mode::RUSR | Mode::WUSR).expect("a pipe");
+        let open = |flags| rustix::fs::open(&name, OFlags::RDWR | flags, Mode::empty());
+        let writer = File::from(open(OFlags::NONBLOCK).expect("the pipe"));
+        match bytes {
+            Some(bytes) => (&writer).write_all(bytes).expect("room"),
+            None => while (&writer).write(&[b'.'; 4096]).is_ok() {},
+        }
+        Announcement {
+            file: FileId(0),
+            writer: 0,
+            variable: (OsString::new(), OsString::new()),
+            pipe: open(OFlags::CLOEXEC).expect("the pipe").into(),
+            is_over: AtomicBool::new(false),
+        }
+    }
+
+    /// Every byte counts, whatever a wrapper of cicc writes.
+    #[test]
+    fn announcements_are_heard_until_they_are_dropped() {
+        let announcement = announcement(Some(b"!.\0"));
+        let (send, receive) = mpsc::channel();
+        std::thread::scope(|scope| {
+            let hearing = announcement.until_dropped();
+            scope.spawn(|| announcement.hear(|| _ = send.send(())));
+            for _ in 0..3 {
+                let heard = receive.recv_timeout(Duration::from_secs(60));
+                heard.expect("an announcement");
+            }
+            drop(hearing);
+        });
+        assert!(receive.try_recv().is_err());
+    }
+
+    #[test]
+    fn a_full_pipe_does_not_stop_the_run() {
+        for is_heard in [true, false] {
+            let (send, receive) = mpsc::channel();
+            std::thread::spawn(move || {
+                let announcement = announcement(None);
+                std::thread::scope(|scope| {
+                    let hearing = announcement.until_dropped();
+                    if is_heard {
+                        scope.spawn(|| announcement.hear(|| {}));
+                    }
+                    drop(hearing);
+                });
+                send.send(())
+            });
+            let end = receive.recv_timeout(Duration::from_secs(60));
+            end.expect("the end of the run");
+        }
     }
 }
