@@ -180,7 +180,11 @@ fn take_apart(text: &str) -> Option<(String, String)> {
     for line in text.lines() {
         let content = line.strip_prefix('"').and_then(|l| l.strip_suffix("\\n\""));
         match content {
-            Some(content) if content.starts_with(".quad ") && !content.contains(['\\', '"']) => {
+            // A fat binary has tens of thousands of these lines.
+            Some(content)
+                if content.starts_with(".quad ")
+                    && memchr::memchr2(b'\\', b'"', content.as_bytes()).is_none() =>
+            {
                 numbers.push_str(content);
                 numbers.push('\n');
             }
