@@ -1,21 +1,23 @@
-//! Finds out whether it is certain which messages nvcc prints when a build fails under `--threads`.
+//! Finds out whether it is certain which messages nvcc prints, and which files it leaves, when a build fails under `--threads`.
 //!
 //! Seen on 13.5 with tools that log and wait: nvcc runs up to N commands at once. After a failure, the commands that run go on
 //! to their end, and no other one starts. nvcc prints the messages of each command when it ends, so their order depends on
 //! timing. The exit code is 255 if a tool of NVIDIA's failed. So the messages are certain if every command that printed
-//! something was sure to run.
+//! something was sure to run. The files are certain if each output is of a command that was sure not to run, and none is
+//! removed before it is made.
 
 use std::num::NonZero;
 use std::thread::available_parallelism;
 
 use warpcc_engine::failure::{LATER, phase};
 use warpcc_engine::{Finished, StepOutcome};
-use warpcc_plan::{TaskGraph, Tool};
+use warpcc_plan::{FileId, FileKind, TaskGraph, Tool};
 
 /// nvcc's exit code after a failing build under `--threads`.
 pub const EXIT_CODE: i32 = 255;
 
-/// Whether nvcc, with this many threads (0: one for each processor), would have printed the messages of the same commands.
+/// Whether nvcc, with this many threads (0: one for each processor), would have printed the messages of the same commands, and
+/// left the same files.
 pub fn is_certain(graph: &TaskGraph, tasks: &[Finished], threads: usize) -> bool {
     let threads = match threads {
         0 => available_parallelism().map_or(1, NonZero::get),
@@ -32,6 +34,7 @@ pub fn is_certain(graph: &TaskGraph, tasks: &[Finished], threads: usize) -> bool
     if last_phase == 0
         || last_phase >= LATER
         || failed.iter().any(|task| phase_of(task) != last_phase)
+        || leaves_files_by_chance(graph, first.step)
     {
         return false;
     }
@@ -54,6 +57,18 @@ pub fn is_certain(graph: &TaskGraph, tasks: &[Finished], threads: usize) -> bool
         && threads >= count(Tool::Cicc);
     let sure_to_run = phase(Tool::Cicc);
     start_together && others.iter().all(|task| phase_of(task) <= sure_to_run)
+}
+
+/// Whether nvcc may leave or remove an output, by the time that its commands took: the output of another source, or an archive,
+/// which is removed before it is made. Commands of an earlier phase than the failed one have run.
+fn leaves_files_by_chance(graph: &TaskGraph, failed: usize) -> bool {
+    let is_output = |&id: &FileId| graph.file(id).kind == FileKind::Output;
+    let mut steps = graph.steps.iter().enumerate();
+    steps.any(|(at, step)| {
+        let needs_failed = || at == failed || ancestors(graph, at).contains(&failed);
+        let may_run = || phase(step.tool) >= phase(graph.steps[failed].tool) && !needs_failed();
+        !step.removes.is_empty() || step.writes.iter().any(is_output) && may_run()
+    })
 }
 
 /// All steps that a step needs, directly or through others.

@@ -66,6 +66,35 @@ fn a_failing_build_with_threads_runs_once() {
     }
 }
 
+/// Under `-t` nvcc has compiled another source by then, or removed the old archive.
+#[test]
+fn a_failing_build_with_threads_leaves_what_nvcc_leaves() {
+    let space = TestSpace::new("outputs-threads-others");
+    let folder = space.work().join("out");
+    for (line, left) in [
+        ("-c f.cpp k.cu -odir out -t 2 -arch=sm_90", &["f.o"][..]),
+        ("-c f.cpp k.cu -odir out -arch=sm_90", &["f.o"]),
+        ("-lib k.cu -o out/x.a -t 2 -arch=sm_90", &[]),
+        ("-lib k.cu -o out/x.a -arch=sm_90", &["x.a"]),
+    ] {
+        let args = space.words(line);
+        for program in [space.reference(), Program::Launcher, Program::Launcher] {
+            space.clear_work();
+            space.write("k.cu", "int x = nothing;\n");
+            space.write("f.cpp", "int f() { return 3; }\n");
+            fs::create_dir(&folder).expect("the folder");
+            if line.contains("x.a") {
+                space.write("out/x.a", "old");
+            }
+            let outcome = space.run(&program, &args);
+            assert_ne!(outcome.code, 0, "{line}");
+            let names = fs::read_dir(&folder).expect("the folder").flatten();
+            let names: Vec<_> = names.map(|entry| entry.file_name()).collect();
+            assert_eq!(names, left, "{line}");
+        }
+    }
+}
+
 /// clang checks that its old output is there before it removes it; gcc's assembler does not.
 #[test]
 fn a_failing_clang_takes_the_old_object() {
