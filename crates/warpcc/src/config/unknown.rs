@@ -14,10 +14,11 @@ const PREFIX: &str = "WARPCC_";
 pub(super) const FILE: &str = "WARPCC_CONFIG";
 /// Variables that tools on workers, the watch library, and contributors' tests and builds read. docs/configuration.md
 /// explains each.
-const OTHERS: [&str; 11] = [
+const OTHERS: [&str; 12] = [
     BEHIND,
     warpcc_watch::LOG_VARIABLE,
     warpcc_watch::HOLD_VARIABLE,
+    warpcc_watch::ANNOUNCE_VARIABLE,
     "WARPCC_FOLDER",
     "WARPCC_PROMISED",
     "WARPCC_TOOLKITS",
