@@ -203,7 +203,8 @@ pub fn invent(seed: u64, fake: bool) -> History {
         let mut words = vec!["call".to_owned()];
         words.extend(line.iter().chain(&search).cloned());
         // Both calls would keep their files in one folder, and the order of the calls would decide which ones stay.
-        let shares_a_folder = line.iter().any(|w| w == "-keep-dir" || w == "-odir");
+        let shares_a_folder =
+            (line.iter()).any(|w| ["-keep", "-keep-dir", "-odir"].contains(&&**w));
         if random.chance(5) && !shares_a_folder {
             words[0] = "together".to_owned();
             for number in 2..=2 + random.below(3) {
