@@ -256,12 +256,11 @@ impl<'a> Schedule<'a> {
             return;
         }
         if self.is_unannounced(assumed) {
-            self.is_announced = self.effects.correct(file, assumed.stand_in);
-            for task in self
-                .users(assumed)
-                .into_iter()
-                .filter(|_| self.is_announced)
-            {
+            if !self.effects.correct(file, assumed.stand_in) {
+                return;
+            }
+            self.is_announced = true;
+            for task in self.users(assumed) {
                 self.states.release(task, writer);
             }
         } else if !self.effects.confirms(assumed) && self.correct(assumed) {
