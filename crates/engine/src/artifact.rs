@@ -235,7 +235,7 @@ impl<'a> Artifacts<'a> {
         let hash_now = || {
             let mut tokens = Tokens::default();
             let content = hash_text(self.path(id), Some(&mut tokens))?;
-            let read = || std::fs::read(self.path(id));
+            let read = || pieces::read_whole(self.path(id));
             io::Result::Ok((content, tokens.finish().with_queried_lines(read)?))
         };
         let hash = match &mut *self.place(id) {

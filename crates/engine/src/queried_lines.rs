@@ -17,6 +17,7 @@ mod head;
 mod places;
 mod reader;
 mod scan;
+mod skip;
 #[cfg(test)]
 mod tests;
 
@@ -52,29 +53,41 @@ pub fn are_in(text: &[u8]) -> bool {
 
 /// The hash of the lines that can be asked for; `None` if that may be any.
 pub fn hash(text: &[u8]) -> Option<blake3::Hash> {
-    let files = files(text)?;
+    let files = files(text, &Scan::new)?;
     let mut hasher = blake3::Hasher::new();
-    // Before the first marker, the file has no name.
-    let (mut at, mut counts) = (0, files.contains(&b""[..]));
-    while at < text.len() {
-        let line = line_at(text, at);
-        if let Some(marker) = Marker::read(line) {
-            counts = files.contains(&marker.path);
-        }
+    let mut take = |part: &[u8], counts: bool| {
         if counts {
-            hasher.update(line);
-            hasher.update(b"\n");
+            hasher.update(part);
         }
-        at += line.len() + 1;
+    };
+    // Before the first marker, the file has no name.
+    let (mut path, mut counts) = (&b""[..], files.contains(&b""[..]));
+    let mut begin = 0;
+    let heads = memmem::find_iter(text, b"\n# ").map(|at| at + 1);
+    let first = text.starts_with(b"# ").then_some(0);
+    for at in first.into_iter().chain(heads) {
+        let Some(marker) = Marker::read(line_at(text, at)) else {
+            continue;
+        };
+        if marker.path != path {
+            take(&text[begin..at], counts);
+            begin = at;
+            path = marker.path;
+            counts = files.contains(path);
+        }
     }
+    take(&text[begin..], counts);
     Some(hasher.finalize())
 }
 
 /// The files, as line markers name them, in which a name is that asks; `None` if the text is not understood.
-fn files(text: &[u8]) -> Option<HashSet<&[u8]>> {
+fn files<'t>(
+    text: &'t [u8],
+    begin: &dyn Fn(&'t [u8], Names<'t>) -> Scan<'t>,
+) -> Option<HashSet<&'t [u8]>> {
     let mut names = Names::new();
     for _ in 0..MOST_SCANS {
-        let mut scan = Scan::new(text, names);
+        let mut scan = begin(text, names);
         scan.run()?;
         scan.names.find_constructors();
         if !scan.names.are_incomplete {

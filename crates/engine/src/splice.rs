@@ -1,12 +1,13 @@
 //! Inserts the fat binary into the assembly of a host compile that ran without it.
 
-use std::fs;
-use std::io;
+use std::fs::File;
+use std::io::{self, Write as _};
 use std::path::PathBuf;
 
 use warpcc_plan::{FileId, Step, overlap};
 
 use crate::context::RunContext;
+use crate::pieces;
 
 /// The host compiler or fatbinary wrote a text that the split does not expect.
 pub const NOT_SPLICED: &str = "the fat binary does not fit into the assembly";
@@ -19,10 +20,13 @@ pub fn splice(run: &RunContext<'_>, step: &Step) -> io::Result<(FileId, PathBuf)
     let [assembly, fatbin] = step.reads[..] else {
         return Err(io::Error::other(NOT_SPLICED));
     };
-    let text = fs::read(run.artifacts.path(assembly))?;
-    let numbers = fs::read(run.artifacts.path(fatbin))?;
+    let text = pieces::read_whole(run.artifacts.path(assembly))?;
+    let numbers = pieces::read_whole(run.artifacts.path(fatbin))?;
     let whole = overlap::splice(&text, &numbers).ok_or_else(|| io::Error::other(NOT_SPLICED))?;
     let path = run.artifacts.path(assembly).with_extension("whole.s");
-    fs::write(&path, whole)?;
+    let mut file = File::create(&path)?;
+    for part in [whole.before, whole.numbers.as_bytes(), whole.after] {
+        file.write_all(part)?;
+    }
     Ok((assembly, path))
 }

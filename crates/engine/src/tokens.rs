@@ -8,6 +8,7 @@
 //! not understood has no hash: its lines count. So do the lines that a text can ask for ([`queried_lines`]).
 
 use std::io;
+use std::ops::Deref;
 
 use memchr::{memchr, memchr3, memmem};
 
@@ -47,9 +48,9 @@ impl Hashed {
     ///
     /// # Errors
     /// Those of `text`.
-    pub fn with_queried_lines(
+    pub fn with_queried_lines<T: Deref<Target = [u8]>>(
         self,
-        text: impl FnOnce() -> io::Result<Vec<u8>>,
+        text: impl FnOnce() -> io::Result<T>,
     ) -> io::Result<Option<[u8; 32]>> {
         Ok(match self {
             Self::Lineless(hash) => Some(hash),
@@ -216,7 +217,7 @@ impl<'a> RawStrings<'a> {
     }
 }
 
-pub fn is_word(byte: u8) -> bool {
+pub const fn is_word(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'$' | 0x80..)
 }
 

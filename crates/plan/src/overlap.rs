@@ -150,9 +150,19 @@ fn stand_in_text(relocatable: bool) -> String {
     )
 }
 
+/// The three parts of an assembly with a fat binary in it, each of megabytes.
+pub struct Spliced<'a> {
+    /// What is before the fat binary.
+    pub before: &'a [u8],
+    /// The fat binary, as directives.
+    pub numbers: String,
+    /// What is behind it.
+    pub after: &'a [u8],
+}
+
 /// Puts the numbers of a fat binary's C form into an assembly made with the stand-in; `None` when
 /// the C form is not the stand-in with numbers, or the mark is not there exactly once.
-pub fn splice(assembly: &[u8], fatbin: &[u8]) -> Option<Vec<u8>> {
+pub fn splice<'a>(assembly: &'a [u8], fatbin: &[u8]) -> Option<Spliced<'a>> {
     let text = std::str::from_utf8(fatbin).ok()?;
     let relocatable = text.contains("\"__nv_relfatbin\"");
     let (frame, numbers) = take_apart(text)?;
@@ -165,11 +175,11 @@ pub fn splice(assembly: &[u8], fatbin: &[u8]) -> Option<Vec<u8>> {
     let (Some(at), None) = (found.next(), found.next()) else {
         return None;
     };
-    let mut out = Vec::with_capacity(assembly.len() + numbers.len());
-    out.extend_from_slice(&assembly[..=at]);
-    out.extend_from_slice(numbers.as_bytes());
-    out.extend_from_slice(&assembly[at + mark.len()..]);
-    Some(out)
+    Some(Spliced {
+        before: &assembly[..=at],
+        numbers,
+        after: &assembly[at + mark.len()..],
+    })
 }
 
 /// The frame of the C form, and the lines of its block. The frame is without what may differ between toolkits and says
@@ -225,8 +235,9 @@ mod tests {
             "\t.file \"a\"\n#APP\n\t.section .nv_fatbin, \"a\"\nfatbinData:\n{MARK}\n.text\n#NO_APP\n"
         );
         let spliced = splice(assembly.as_bytes(), c_form(false).as_bytes()).expect("splices");
+        let parts = [spliced.before, spliced.numbers.as_bytes(), spliced.after];
         assert_eq!(
-            String::from_utf8_lossy(&spliced),
+            String::from_utf8_lossy(&parts.concat()),
             assembly.replace(MARK, ".quad 0x1,0x2\n.quad 0x3")
         );
         assert!(splice(assembly.as_bytes(), c_form(true).as_bytes()).is_some());

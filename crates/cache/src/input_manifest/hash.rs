@@ -199,7 +199,11 @@ fn hash(
         None if space.reading == Reading::Threads && is_large(size) => {
             hash_in_threads(&file, size)?
         }
-        None if size > PIECE => hash_in_pieces(&file, size, buffer, &mut times)?,
+        None if size > PIECE => {
+            // Nobody compares times because of a program's text.
+            let times = (!is_program(&file)).then_some(&mut times);
+            hash_in_pieces(&file, size, buffer, times)?
+        }
         _ => {
             let text = read_exactly(&file, size, buffer)?;
             if let Some(inspect) = inspect {
@@ -255,14 +259,16 @@ fn hash_in_pieces(
     file: &OwnedFd,
     size: usize,
     buffer: &mut Vec<u8>,
-    times: &mut TimeComparison,
+    mut times: Option<&mut TimeComparison>,
 ) -> Result<blake3::Hash, HashFault> {
     let mut hasher = blake3::Hasher::new();
     let mut rest = size;
     while rest > 0 {
         let piece = read_exactly(file, rest.min(PIECE), buffer)?;
         hasher.update(piece);
-        times.search(piece);
+        if let Some(times) = &mut times {
+            times.search(piece);
+        }
         rest -= piece.len();
     }
     Ok(hasher.finalize())

@@ -14,6 +14,54 @@ pub enum TokenKind {
     Sign,
 }
 
+/// What a byte may begin.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Begins {
+    Space,
+    Line,
+    Word,
+    Number,
+    Literal,
+    Open,
+    Close,
+    /// A sign that may begin something that is not understood.
+    RareSign,
+    Sign,
+}
+
+const BEGINS: [Begins; 256] = {
+    let mut all = [Begins::Sign; 256];
+    let mut byte = 0_u8;
+    loop {
+        all[byte as usize] = match byte {
+            b' ' | b'\t' | b'\r' | 0x0b | 0x0c => Begins::Space,
+            b'\n' => Begins::Line,
+            b'0'..=b'9' => Begins::Number,
+            b'"' | b'\'' => Begins::Literal,
+            b'(' | b'[' | b'{' => Begins::Open,
+            b')' | b']' | b'}' => Begins::Close,
+            b'#' | b'/' | b'<' | b'%' | b':' | b'\\' => Begins::RareSign,
+            _ if is_word(byte) => Begins::Word,
+            _ => Begins::Sign,
+        };
+        if byte == u8::MAX {
+            break all;
+        }
+        byte += 1;
+    }
+};
+
+pub fn begins(byte: u8) -> Begins {
+    BEGINS[usize::from(byte)]
+}
+
+/// The length of the word with which a text begins.
+pub fn word_length(rest: &[u8]) -> usize {
+    let is_in_word = |byte: &u8| matches!(begins(*byte), Begins::Word | Begins::Number);
+    let end = rest.iter().position(|byte| !is_in_word(byte));
+    end.unwrap_or(rest.len())
+}
+
 /// One piece of a text.
 #[derive(Clone, Copy, Debug)]
 pub struct Piece<'t> {
@@ -78,34 +126,35 @@ impl<'t> Reader<'t> {
             let Some(&first) = rest.first() else {
                 return Ok(NextPiece::End);
             };
-            let length = match first {
-                b'\n' => {
+            let length = match begins(first) {
+                Begins::Line => {
                     self.at += 1;
                     self.skip_markers();
                     continue;
                 }
-                b' ' | b'\t' | b'\r' | 0x0b | 0x0c => {
+                Begins::Space => {
                     self.at += 1;
                     continue;
                 }
-                b'#' if self.begins_line() => {
+                Begins::RareSign if first == b'#' && self.begins_line() => {
                     let line = line_at(self.text, self.at);
                     self.at += line.len();
                     return Ok(NextPiece::Directive(line));
                 }
-                b'0'..=b'9' => return Ok(self.piece(TokenKind::Literal, number(rest))),
-                b'"' | b'\'' => {
+                Begins::Number => return Ok(self.piece(TokenKind::Literal, number(rest))),
+                Begins::Literal => {
                     let inside = end_of_literal(&rest[1..], first).ok_or(NotUnderstood)?;
                     return Ok(self.piece(TokenKind::Literal, 1 + inside));
                 }
-                _ if is_word(first) => {
-                    let length = rest.iter().take_while(|c| is_word(**c)).count();
+                Begins::Word => {
+                    let length = word_length(rest);
                     if is_raw(&rest[..length]) && rest.get(length) == Some(&b'"') {
                         return self.raw(length);
                     }
                     return Ok(self.piece(TokenKind::Word, length));
                 }
-                _ => sign(rest)?,
+                Begins::Open | Begins::Close => 1,
+                Begins::RareSign | Begins::Sign => sign(rest)?,
             };
             return Ok(self.piece(TokenKind::Sign, length));
         }
@@ -131,11 +180,9 @@ impl<'t> Reader<'t> {
     }
 
     fn skip_markers(&mut self) {
-        while let Some(marker) = Marker::read(line_at(self.text, self.at)) {
-            self.path = marker.path;
-            let length = line_at(self.text, self.at).len();
-            self.at = self.text.len().min(self.at + length + 1);
-        }
+        let (at, path) = skip_markers(self.text, self.at);
+        self.at = at;
+        self.path = path.unwrap_or(self.path);
     }
 
     fn begins_line(&self) -> bool {
@@ -143,6 +190,20 @@ impl<'t> Reader<'t> {
         let mut spaces = before.skip_while(|c| matches!(c, b' ' | b'\t'));
         matches!(spaces.next(), None | Some(b'\n'))
     }
+}
+
+/// Skips the line markers at the beginning of a line. Returns where they end, and the file that the last one named.
+pub fn skip_markers(text: &[u8], mut at: usize) -> (usize, Option<&[u8]>) {
+    let mut path = None;
+    while text.get(at) == Some(&b'#') {
+        let line = line_at(text, at);
+        let Some(marker) = Marker::read(line) else {
+            break;
+        };
+        path = Some(marker.path);
+        at = text.len().min(at + line.len() + 1);
+    }
+    (at, path)
 }
 
 /// The line that begins there, without its end.
@@ -156,7 +217,7 @@ fn is_raw(word: &[u8]) -> bool {
 }
 
 /// The length of a number, with its digit separators.
-fn number(rest: &[u8]) -> usize {
+pub fn number(rest: &[u8]) -> usize {
     let mut length = 1;
     while let Some(&next) = rest.get(length) {
         let after = rest.get(length + 1).is_some_and(|c| is_word(*c));

@@ -2,13 +2,14 @@
 
 use std::collections::HashSet;
 
+use super::Names;
 use super::brackets::{Braces, OpenBracket, Parentheses, Scope};
 use super::head::{
     Head, is_attribute, is_class_key, is_function_of_class, is_part_of_type, may_follow_type,
     takes_expression,
 };
 use super::reader::{NextPiece, Piece, Reader, TokenKind};
-use super::{Names, whole_words};
+use crate::tokens::is_word;
 
 /// How deep brackets may be: each place of a name looks through them.
 const DEEPEST: usize = 1000;
@@ -34,11 +35,13 @@ pub struct Scan<'t> {
     /// Where a name is in the current statement: the number of open brackets there.
     pub asked_at: Option<usize>,
     /// The file of the last piece.
-    path: &'t [u8],
+    pub path: &'t [u8],
     /// How often the file has changed.
     pub changes: usize,
     /// Where the name of a class is expected: the number of open brackets there.
-    class_at: Option<usize>,
+    pub class_at: Option<usize>,
+    /// Where the last attempt to skip braces ended in vain.
+    pub not_skipped: usize,
 }
 
 /// An attribute or a specifier, which says nothing about the type that is before it.
@@ -70,6 +73,7 @@ impl<'t> Scan<'t> {
             path: b"",
             changes: 0,
             class_at: None,
+            not_skipped: 0,
         }
     }
 
@@ -78,7 +82,7 @@ impl<'t> Scan<'t> {
         loop {
             match self.reader.next().ok()? {
                 NextPiece::End => return self.open.is_empty().then_some(()),
-                NextPiece::Directive(line) => self.directive(line)?,
+                NextPiece::Directive(line) => self.is_harmless(line).then_some(())?,
                 NextPiece::Piece(piece) => {
                     self.enter_file();
                     self.class_name(piece);
@@ -91,16 +95,18 @@ impl<'t> Scan<'t> {
                         TokenKind::Literal => {}
                     }
                     self.before_last = std::mem::replace(&mut self.last, piece);
+                    if piece.text == b"{" {
+                        self.skip_braces();
+                    }
                 }
             }
         }
     }
 
     /// A pragma may contain expressions.
-    fn directive(&mut self, line: &[u8]) -> Option<()> {
-        let mut names = self.names.all.iter();
-        let contains = |name: &[u8]| whole_words(line, name).next().is_some();
-        (!names.any(|(name, _)| contains(name))).then_some(())
+    pub fn is_harmless(&self, directive: &[u8]) -> bool {
+        let mut words = directive.split(|byte| !is_word(*byte));
+        words.all(|word| self.names.find(word).is_none())
     }
 
     /// A compiler may use the line of any piece of a statement. So its files count if a name is in it.
