@@ -8,12 +8,13 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use warpcc_cache::{Digest, DiskStore, Packing};
 use warpcc_plan::assumed::Assumed;
 use warpcc_plan::{FileId, FileKind, TaskGraph, Tool};
 
+use crate::lineless_text::LinelessText;
 use crate::pieces;
 use crate::private_folder;
 use crate::tokens::Tokens;
@@ -21,7 +22,7 @@ use crate::tokens::Tokens;
 /// The error when a result that was found is gone, or damaged.
 pub const LOST: &str = "a cached result was lost";
 
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 enum Place {
     Nowhere,
     OnDisk(KnownHashes),
@@ -29,13 +30,13 @@ enum Place {
 }
 
 /// The hashes of a file on disk that were computed so far.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Clone, Default)]
 struct KnownHashes {
     digest: Option<Digest>,
     /// The BLAKE3 of its content; keys hold it for a preprocessed text.
     content: Option<[u8; 32]>,
-    /// The BLAKE3 of its tokens, without line numbers.
-    tokens: Option<Option<[u8; 32]>>,
+    /// What is known of it without its lines.
+    lineless: Option<Option<Arc<LinelessText>>>,
 }
 
 impl From<Digest> for KnownHashes {
@@ -43,7 +44,7 @@ impl From<Digest> for KnownHashes {
         Self {
             digest: Some(digest),
             content: None,
-            tokens: None,
+            lineless: None,
         }
     }
 }
@@ -225,31 +226,29 @@ impl<'a> Artifacts<'a> {
         Ok(blake3::Hash::from(content).to_hex().to_string())
     }
 
-    /// The hash of a preprocessed text for keys that ignore line numbers; `None` if line numbers count for it. A caller that
-    /// also needs the hash of the content should ask for that afterwards: one reading computes both.
+    /// A preprocessed text without its lines; `None` if all of its lines count. A caller that also needs the hash of the
+    /// content should ask for that afterwards: one reading computes both.
     ///
     /// # Errors
     /// The file cannot be read.
-    pub fn tokens_in_keys(&self, id: FileId) -> io::Result<Option<String>> {
+    pub fn lineless(&self, id: FileId) -> io::Result<Option<Arc<LinelessText>>> {
         self.materialise(id)?;
-        let hash_now = || {
+        let read_now = || {
             let mut tokens = Tokens::default();
             let content = hash_text(self.path(id), Some(&mut tokens))?;
-            let read = || pieces::read_whole(self.path(id));
-            io::Result::Ok((content, tokens.finish().with_queried_lines(read)?))
+            io::Result::Ok((content, tokens.finish().map(Arc::new)))
         };
-        let hash = match &mut *self.place(id) {
-            Place::OnDisk(known) => match known.tokens {
-                Some(tokens) => tokens,
+        match &mut *self.place(id) {
+            Place::OnDisk(known) => match &known.lineless {
+                Some(lineless) => Ok(lineless.clone()),
                 None => {
-                    let (content, tokens) = hash_now()?;
+                    let (content, lineless) = read_now()?;
                     known.content = Some(content);
-                    *known.tokens.insert(tokens)
+                    Ok(known.lineless.insert(lineless).clone())
                 }
             },
-            Place::Nowhere | Place::Stored { .. } => hash_now()?.1,
-        };
-        Ok(hash.map(|hash| blake3::Hash::from(hash).to_hex().to_string()))
+            Place::Nowhere | Place::Stored { .. } => Ok(read_now()?.1),
+        }
     }
 
     /// Whether the file is a preprocessed text.

@@ -33,7 +33,7 @@ use crate::terminal::Terminal;
 /// The version of step records: it changes when their meaning changes.
 const DOMAIN: &str = "warpcc step 4";
 /// The version of step records whose key ignores the lines of preprocessed texts.
-const DOMAIN_OF_TOKENS: &str = "warpcc step of tokens 1";
+const DOMAIN_OF_TOKENS: &str = "warpcc step of tokens 2";
 
 /// Variables that change what gcc or clang does.
 pub const HOST_VARIABLES: &[&str] = &[
@@ -235,9 +235,10 @@ pub(crate) fn keys_of(run: &RunContext<'_>, step: &Step, program: &Located) -> O
     };
     let artifacts = run.artifacts;
     let tokens = |id| match artifacts.is_preprocessed(id) {
-        true => artifacts
-            .tokens_in_keys(id)?
-            .ok_or(io::ErrorKind::InvalidData.into()),
+        true => match artifacts.lineless(id)? {
+            Some(text) => Ok(blake3::Hash::from(text.hash).to_hex().to_string()),
+            None => Err(io::ErrorKind::InvalidData.into()),
+        },
         false => artifacts.content_in_keys(id),
     };
     // The tokens come first: one reading of each text then serves this key and the key of its content.

@@ -11,6 +11,7 @@ use warpcc_plan::{FileId, FileKind, Step};
 use crate::conditions::Conditions;
 use crate::context::RunContext;
 use crate::event::{self, Finished};
+use crate::lineless_text::AnyLinesConditions;
 use crate::module_id;
 use crate::private_folder;
 use crate::traced_inputs::TracedInputs;
@@ -61,8 +62,7 @@ fn look_up_under(
 ) -> Option<(Finished, TracedInputs)> {
     let store = run.options.store?;
     let holds = |outcome: &Outcome| -> Result<(), Option<Difference>> {
-        let conditions = Conditions::decode(&outcome.extra).filter(|_| variant.suits(outcome));
-        let conditions = conditions.ok_or(None)?;
+        let conditions = conditions_in(run, step, variant, outcome).ok_or(None)?;
         match guards::is_off("conditions-of-steps") {
             true => Ok(()),
             false => conditions.hold(run.options.run_environment()),
@@ -78,7 +78,7 @@ fn look_up_under(
     let Lookup::Hit(outcome, manifest) = found else {
         return None;
     };
-    let conditions = Conditions::decode(&outcome.extra)?;
+    let conditions = conditions_in(run, step, variant, &outcome)?;
     // All outputs must be there: if a blob was evicted, the whole step is a miss. It is also a miss if a file is needed here
     // that did not exist where the result was made.
     let mut outputs: Vec<(&ProducedFile, _)> = Vec::with_capacity(outcome.outputs.len());
@@ -129,6 +129,23 @@ fn look_up_under(
     unwatched_inputs::add_source_files(run, step, &mut seen);
     unwatched_inputs::add_searches(run, &mut seen);
     Some((finished, seen))
+}
+
+/// The conditions of an outcome, if it suits this look-up otherwise.
+fn conditions_in(
+    run: &RunContext<'_>,
+    step: &Step,
+    variant: &KeyVariant,
+    outcome: &Outcome,
+) -> Option<Conditions> {
+    if !variant.suits(outcome) {
+        return None;
+    }
+    if !variant.is_of_any_lines {
+        return Conditions::decode(&outcome.extra);
+    }
+    let all = AnyLinesConditions::decode(&outcome.extra)?;
+    all.suit(run, step).then_some(all.conditions)
 }
 
 /// Whether a step's result is complete without this file.

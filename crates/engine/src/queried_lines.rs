@@ -51,37 +51,17 @@ pub fn are_in(text: &[u8]) -> bool {
     ASKS.iter().any(|word| memmem::find(text, word).is_some())
 }
 
-/// The hash of the lines that can be asked for; `None` if that may be any.
-pub fn hash(text: &[u8]) -> Option<blake3::Hash> {
-    let files = files(text, &Scan::new)?;
-    let mut hasher = blake3::Hasher::new();
-    let mut take = |part: &[u8], counts: bool| {
-        if counts {
-            hasher.update(part);
-        }
-    };
-    // Before the first marker, the file has no name.
-    let (mut path, mut counts) = (&b""[..], files.contains(&b""[..]));
-    let mut begin = 0;
-    let heads = memmem::find_iter(text, b"\n# ").map(|at| at + 1);
-    let first = text.starts_with(b"# ").then_some(0);
-    for at in first.into_iter().chain(heads) {
-        let Some(marker) = Marker::read(line_at(text, at)) else {
-            continue;
-        };
-        if marker.path != path {
-            take(&text[begin..at], counts);
-            begin = at;
-            path = marker.path;
-            counts = files.contains(path);
-        }
-    }
-    take(&text[begin..], counts);
-    Some(hasher.finalize())
+/// The main file of a text, as its line markers name it.
+pub fn main_file(text: &[u8]) -> &[u8] {
+    Marker::read(line_at(text, 0)).map_or(b"", |marker| marker.path)
 }
 
-/// The files, as line markers name them, in which a name is that asks; `None` if the text is not understood.
-fn files<'t>(
+/// The files, as line markers name them, in which a name is that asks: their lines count. `None` if all lines may count.
+pub fn files(text: &[u8]) -> Option<HashSet<&[u8]>> {
+    files_from(text, &Scan::new)
+}
+
+fn files_from<'t>(
     text: &'t [u8],
     begin: &dyn Fn(&'t [u8], Names<'t>) -> Scan<'t>,
 ) -> Option<HashSet<&'t [u8]>> {

@@ -5,13 +5,12 @@
 //! each line, and the numbers of line markers.
 //!
 //! A part may be left out only if it cannot change a result. A raw string keeps its blank lines and its space. A text that is
-//! not understood has no hash: its lines count. So do the lines that a text can ask for ([`queried_lines`]).
+//! not understood has no hash: its lines count. So may the lines of a text that asks for some ([`queried_lines`]).
 
-use std::io;
-use std::ops::Deref;
+use memchr::{memchr, memchr_iter, memchr3, memmem};
 
-use memchr::{memchr, memchr3, memmem};
-
+use crate::lineless_text::LinelessText;
+use crate::text_layout::LayoutMaker;
 use crate::{pieces, queried_lines};
 
 /// The size of the pieces that are passed to the hash.
@@ -30,39 +29,7 @@ pub struct Tokens {
     /// Whether a part of the text can ask for its line.
     asks: bool,
     may_count: bool,
-}
-
-/// What is known of a text without its lines.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Hashed {
-    /// Its lines do not count.
-    Lineless([u8; 32]),
-    /// It can ask for lines; [`Self::with_queried_lines`] finds out which.
-    Asking([u8; 32]),
-    /// All of its lines count.
-    LinesCount,
-}
-
-impl Hashed {
-    /// The hash; `None` where all lines count. `text` reads the whole text again, if that is needed.
-    ///
-    /// # Errors
-    /// Those of `text`.
-    pub fn with_queried_lines<T: Deref<Target = [u8]>>(
-        self,
-        text: impl FnOnce() -> io::Result<T>,
-    ) -> io::Result<Option<[u8; 32]>> {
-        Ok(match self {
-            Self::Lineless(hash) => Some(hash),
-            Self::LinesCount => None,
-            Self::Asking(hash) => queried_lines::hash(&text()?).map(|lines| {
-                let mut hasher = blake3::Hasher::new();
-                hasher.update(&hash);
-                hasher.update(lines.as_bytes());
-                hasher.finalize().into()
-            }),
-        })
-    }
+    layout: LayoutMaker,
 }
 
 impl Tokens {
@@ -82,6 +49,7 @@ impl Tokens {
         let mut at = 0;
         while at < text.len() && !self.may_count {
             let mut end = memchr(b'\n', &text[at..]).map_or(text.len(), |found| at + found);
+            let mut more = 0;
             if raw.begins_before(end) {
                 end = match end_of_line(text, at) {
                     Some(end) => end,
@@ -93,15 +61,18 @@ impl Tokens {
                     None => return at,
                 };
                 raw.skip_to(end);
+                more = memchr_iter(b'\n', &text[at..end]).count();
             }
-            self.line(&text[at..end]);
+            self.line(&text[at..end], more);
             at = end + 1;
         }
         text.len()
     }
 
-    fn line(&mut self, line: &[u8]) {
+    /// Takes a line, which goes on for `more` lines in a raw string.
+    fn line(&mut self, line: &[u8], more: usize) {
         if let Some(marker) = Marker::read(line) {
+            self.layout.enter(marker.path, marker.number);
             marker.place_into(&mut self.next_place);
             if marker.moves || self.next_place != self.place {
                 let head: &[u8] = if marker.moves { b"\0\0" } else { b"\0" };
@@ -111,7 +82,13 @@ impl Tokens {
                 std::mem::swap(&mut self.place, &mut self.next_place);
             }
         } else {
-            let line = line.trim_ascii();
+            let begin = line.trim_ascii_start();
+            let indentation = &line[..line.len() - begin.len()];
+            let line = begin.trim_ascii_end();
+            match line.is_empty() {
+                true => self.layout.skip(1),
+                false => self.layout.take(indentation, more),
+            }
             // A NUL at the beginning of a line stands for a marker in the hash.
             self.may_count |= line.last() == Some(&b'\\') || line.first() == Some(&0);
             if !line.is_empty() {
@@ -125,22 +102,19 @@ impl Tokens {
         }
     }
 
-    /// The hash, once the whole text was taken.
-    pub fn finish(mut self) -> Hashed {
+    /// The text without its lines, once the whole text was taken; `None` if all of its lines count.
+    pub fn finish(mut self) -> Option<LinelessText> {
         self.hasher.update(&self.kept);
+        let asks = self.asks && !warpcc_cache::guards::is_off("lines-asked-for");
+        let layout = asks.then(|| self.layout.finish());
         let hash = self.hasher.finalize().into();
-        match (self.may_count, self.asks) {
-            (true, _) => Hashed::LinesCount,
-            (false, true) if !warpcc_cache::guards::is_off("lines-asked-for") => {
-                Hashed::Asking(hash)
-            }
-            (false, _) => Hashed::Lineless(hash),
-        }
+        (!self.may_count).then(|| LinelessText::new(hash, layout))
     }
 }
 
 /// A line marker of gcc: `# 12 "path" 1 3 4`.
 pub struct Marker<'a> {
+    number: &'a [u8],
     /// All but the line number.
     rest: &'a [u8],
     /// The file, with its quotes.
@@ -162,6 +136,7 @@ impl<'a> Marker<'a> {
         let mut words = flags.split(|c| *c == b' ');
         words.clone().all(is_flag).then_some(())?;
         Some(Self {
+            number: &after[..digits],
             rest,
             path: &rest[..length],
             flags,

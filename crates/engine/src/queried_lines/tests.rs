@@ -1,7 +1,6 @@
 //! Tests of which files can query their lines.
 
 use super::files;
-use super::scan::Scan;
 
 /// A class like C++'s `source_location`.
 const LOCATION: &str = "namespace std { class location { public: static constexpr location current(
@@ -16,7 +15,7 @@ fn text(header: &str, source: &str) -> String {
 #[track_caller]
 fn demand(header: &str, source: &str, expected: Option<&[&str]>) {
     let text = text(header, source);
-    let found = files(text.as_bytes(), &Scan::new);
+    let found = files(text.as_bytes());
     let found = found.map(|paths| {
         let mut paths: Vec<String> = paths
             .into_iter()

@@ -2,8 +2,8 @@
 
 use super::*;
 
-/// The hash of a text that is passed in pieces of any length.
-fn hash(text: &[u8]) -> Option<[u8; 32]> {
+/// A text that is passed in pieces of any length.
+fn read(text: &[u8]) -> Option<LinelessText> {
     let of_pieces = |length: usize| {
         let mut tokens = Tokens::default();
         let (mut at, mut end) = (0, 0);
@@ -12,17 +12,17 @@ fn hash(text: &[u8]) -> Option<[u8; 32]> {
             at += tokens.take(&text[at..end], false);
         }
         assert_eq!(at + tokens.take(&text[at..], true), text.len());
-        let read = || Ok(text.to_vec());
-        tokens
-            .finish()
-            .with_queried_lines(read)
-            .expect("no reading fails")
+        tokens.finish()
     };
     let whole = of_pieces(text.len().max(1));
+    let parts = |read: &Option<LinelessText>| {
+        let parts = |read: &LinelessText| (read.hash, read.layout.clone());
+        read.as_ref().map(parts)
+    };
     for length in 1..text.len() {
         assert_eq!(
-            of_pieces(length),
-            whole,
+            parts(&of_pieces(length)),
+            parts(&whole),
             "{:?} {length}",
             text.escape_ascii()
         );
@@ -30,26 +30,30 @@ fn hash(text: &[u8]) -> Option<[u8; 32]> {
     whole
 }
 
+/// Whether the result of one text is that of the other.
+fn is_same(one: &str, other: &str) -> bool {
+    let Some((made, here)) = read(one.as_bytes()).zip(read(other.as_bytes())) else {
+        return false;
+    };
+    let file = tempfile::NamedTempFile::new().expect("file");
+    std::fs::write(file.path(), other).expect("write");
+    made.hash == here.hash && here.suits(made.layout.as_ref(), file.path())
+}
+
 const TEXT: &str =
     "# 0 \"a.cu\"\n# 1 \"x.h\" 1 3 4\nint x;\n# 2 \"a.cu\" 2\nint f() {\n return 1;\n}\n";
 
 #[track_caller]
 fn same(one: &str, other: &str) {
-    assert!(hash(one.as_bytes()).is_some(), "{one:?} has no hash");
-    assert_eq!(
-        hash(one.as_bytes()),
-        hash(other.as_bytes()),
-        "{one:?} {other:?}"
-    );
+    assert!(is_same(one, one), "{one:?} has no hash");
+    assert!(is_same(one, other), "{one:?} {other:?}");
+    assert!(is_same(other, one), "{other:?} {one:?}");
 }
 
 #[track_caller]
 fn differ(one: &str, other: &str) {
-    assert_ne!(
-        hash(one.as_bytes()),
-        hash(other.as_bytes()),
-        "{one:?} {other:?}"
-    );
+    assert!(!is_same(one, other), "{one:?} {other:?}");
+    assert!(!is_same(other, one), "{other:?} {one:?}");
 }
 
 #[test]
@@ -108,10 +112,41 @@ fn lines_that_are_asked_for_count() {
 }
 
 #[test]
-fn what_is_not_understood_has_no_hash() {
+fn where_every_line_may_be_asked_for_every_line_counts() {
     for text in [
         "f(__builtin_LINE()) // comment",
         "struct S { int line = __builtin_LINE(); };",
+    ] {
+        let text = format!("# 1 \"a.cu\"\nint a;\n# 1 \"x.h\" 1\n{text}\n# 3 \"a.cu\" 2\nint b;\n");
+        differ(&text, &text.replace("int a", "\nint a"));
+        differ(&text, &text.replace("int b", "\nint b"));
+        differ(&text, &text.replace("# 1 \"x", "# 2 \"x"));
+        // The end of the last line is no place of a token.
+        assert!(is_same(&text, &text.replace("b;\n", "b; \n\n")));
+    }
+}
+
+#[test]
+fn columns_that_are_asked_for_count() {
+    let text = TEXT.replace("int x;", "inline int x() {\nreturn __builtin_COLUMN(); }");
+    same(&text, &text.replace("int f", "  int f"));
+    differ(&text, &text.replace("return __b", " return __b"));
+    differ(
+        &text.replace("return __b", "\treturn __b"),
+        &text.replace("return __b", " return __b"),
+    );
+    same(&text, &text.replace("}\n", "}  \n"));
+    let raw = "R\"(\n\n)\" ;";
+    let text = text.replace("inline", &format!("{raw}\ninline"));
+    same(&text, &text);
+    // A raw string's lines are lines.
+    let shorter = text.replace(raw, "R\"(\n)\" ;");
+    differ(&text, &shorter);
+}
+
+#[test]
+fn what_is_not_understood_has_no_hash() {
+    for text in [
         "R\"(",
         "R\"no end",
         "x = R\"(a)\"; // comment",
@@ -120,7 +155,7 @@ fn what_is_not_understood_has_no_hash() {
         "a \\\nb",
         "\0 \"a.cu\"",
     ] {
-        assert_eq!(hash(text.as_bytes()), None, "{text:?}");
+        assert!(read(text.as_bytes()).is_none(), "{text:?}");
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use fastrand::Rng;
 
-use super::super::{files, scan::Scan};
+use super::super::{files_from, scan::Scan};
 
 /// The files that ask, if the text is understood.
 fn asking(text: &str, skips: bool) -> Option<BTreeSet<String>> {
@@ -13,7 +13,7 @@ fn asking(text: &str, skips: bool) -> Option<BTreeSet<String>> {
         scan.not_skipped = if skips { 0 } else { usize::MAX };
         scan
     };
-    let found = files(text.as_bytes(), &begin)?;
+    let found = files_from(text.as_bytes(), &begin)?;
     let name = |path: &[u8]| String::from_utf8_lossy(path).into_owned();
     Some(found.into_iter().map(name).collect())
 }
