@@ -1,7 +1,7 @@
 //! Stores a step's result also for texts that differ only in their line numbers.
 //!
 //! Such a result has a second key, without the line numbers of the preprocessed text (`tokens.rs`), and more conditions
-//! (`lineless_text.rs`). Whether it gets
+//! (`any_lines_conditions.rs`). Whether it gets
 //! this key is decided at the end of a run: no step may have printed a message, and no result may contain debug
 //! information, because both contain line numbers. If a host compile reads a file that was made from a text with other
 //! lines, it must not print a message either: the message would name wrong lines. If it does, the plan runs again, with
@@ -13,10 +13,10 @@ use memchr::memmem;
 use warpcc_cache::{Level, Lookup, Outcome, guards};
 use warpcc_plan::{FileId, Step, Tool};
 
+use crate::any_lines_conditions::AnyLinesConditions;
 use crate::conditions::Conditions;
 use crate::context::RunContext;
 use crate::event::{Finished, StepOutcome};
-use crate::lineless_text::AnyLinesConditions;
 use crate::pieces;
 
 /// Why a plan runs again with line numbers in all keys.

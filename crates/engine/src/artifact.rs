@@ -236,7 +236,8 @@ impl<'a> Artifacts<'a> {
         let read_now = || {
             let mut tokens = Tokens::default();
             let content = hash_text(self.path(id), Some(&mut tokens))?;
-            io::Result::Ok((content, tokens.finish().map(Arc::new)))
+            let text = |(hash, layout)| Arc::new(LinelessText::new(hash, layout));
+            io::Result::Ok((content, tokens.finish().map(text)))
         };
         match &mut *self.place(id) {
             Place::OnDisk(known) => match &known.lineless {

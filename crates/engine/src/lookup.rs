@@ -8,10 +8,10 @@ use warpcc_cache::{
 };
 use warpcc_plan::{FileId, FileKind, Step};
 
+use crate::any_lines_conditions::AnyLinesConditions;
 use crate::conditions::Conditions;
 use crate::context::RunContext;
 use crate::event::{self, Finished};
-use crate::lineless_text::AnyLinesConditions;
 use crate::module_id;
 use crate::private_folder;
 use crate::traced_inputs::TracedInputs;

@@ -9,8 +9,7 @@
 
 use memchr::{memchr, memchr_iter, memchr3, memmem};
 
-use crate::lineless_text::LinelessText;
-use crate::text_layout::LayoutMaker;
+use crate::text_layout::{LayoutMaker, TextLayout};
 use crate::{pieces, queried_lines};
 
 /// The size of the pieces that are passed to the hash.
@@ -102,13 +101,13 @@ impl Tokens {
         }
     }
 
-    /// The text without its lines, once the whole text was taken; `None` if all of its lines count.
-    pub fn finish(mut self) -> Option<LinelessText> {
+    /// The hash, and the layout of a text that asks for lines, once the whole text was taken; `None` if all lines count.
+    pub fn finish(mut self) -> Option<([u8; 32], Option<TextLayout>)> {
         self.hasher.update(&self.kept);
         let asks = self.asks && !warpcc_cache::guards::is_off("lines-asked-for");
         let layout = asks.then(|| self.layout.finish());
         let hash = self.hasher.finalize().into();
-        (!self.may_count).then(|| LinelessText::new(hash, layout))
+        (!self.may_count).then_some((hash, layout))
     }
 }
 

@@ -1,6 +1,7 @@
 //! Tests of the hash that leaves out lines.
 
 use super::*;
+use crate::lineless_text::LinelessText;
 
 /// A text that is passed in pieces of any length.
 fn read(text: &[u8]) -> Option<LinelessText> {
@@ -12,7 +13,8 @@ fn read(text: &[u8]) -> Option<LinelessText> {
             at += tokens.take(&text[at..end], false);
         }
         assert_eq!(at + tokens.take(&text[at..], true), text.len());
-        tokens.finish()
+        let read = |(hash, layout)| LinelessText::new(hash, layout);
+        tokens.finish().map(read)
     };
     let whole = of_pieces(text.len().max(1));
     let parts = |read: &Option<LinelessText>| {
