@@ -20,6 +20,7 @@ mod scan;
 mod skip;
 #[cfg(test)]
 mod tests;
+mod values;
 
 use std::collections::HashSet;
 
@@ -70,6 +71,9 @@ fn files_from<'t>(
         let mut scan = begin(text, names);
         scan.run()?;
         scan.names.find_constructors();
+        if scan.names.is_guess_right && scan.names.has_guess_escaped {
+            return None;
+        }
         if !scan.names.are_incomplete {
             return Some(scan.files);
         }
@@ -98,6 +102,8 @@ struct Names<'t> {
     classes: Vec<&'t [u8]>,
     /// Whether [`GUESS`] was found to ask.
     is_guess_right: bool,
+    /// Whether [`GUESS`] was named where other code may then call it without the name.
+    has_guess_escaped: bool,
     /// Whether one was found that an earlier part of the text may contain.
     are_incomplete: bool,
 }
@@ -109,6 +115,7 @@ impl<'t> Names<'t> {
             shapes: 0,
             classes: Vec::new(),
             is_guess_right: false,
+            has_guess_escaped: false,
             are_incomplete: false,
         };
         ASKS.iter()
@@ -146,6 +153,11 @@ impl<'t> Names<'t> {
         };
         self.insert(word, sort);
         Some(true)
+    }
+
+    /// Whether the function of that name is not yet known to ask.
+    fn is_a_guess(&self, word: &[u8]) -> bool {
+        word == GUESS && !self.is_guess_right
     }
 
     /// At the end of the text: a function with the name of a class may be its constructor.

@@ -4,6 +4,7 @@ use super::brackets::{Braces, OpenBracket, Parentheses, Scope};
 use super::head::{is_attribute, takes_expression};
 use super::reader::{NextPiece, Piece, TokenKind};
 use super::scan::Scan;
+use super::values::Value;
 use super::{Sort, whole_words};
 
 /// The longest qualifier between `throw` and the name of a class, in pieces.
@@ -19,13 +20,12 @@ impl<'t> Scan<'t> {
             while matches!(&next, NextPiece::Piece(piece) if piece.is(b")")) {
                 next = ahead.next().ok()?;
             }
-            let is_call = |piece: &Piece| piece.is(b"(") || piece.is(b"<");
-            match &next {
-                // An attribute can say what is called, such as `cleanup`.
-                NextPiece::Piece(piece) if !is_call(piece) => {
-                    return (!self.is_in_attribute()).then_some(());
-                }
-                NextPiece::Piece(_) | NextPiece::Directive(_) | NextPiece::End => {}
+            let may_be_called = match &next {
+                NextPiece::Piece(piece) if !piece.is(b"(") => self.not_called(name, *piece)?,
+                NextPiece::Piece(_) | NextPiece::Directive(_) | NextPiece::End => true,
+            };
+            if !may_be_called {
+                return Some(());
             }
         }
         self.files.extend(self.statement.drain(..));
@@ -35,6 +35,28 @@ impl<'t> Scan<'t> {
         match sort {
             Sort::Builtin | Sort::Function => self.call(),
             Sort::Class => self.mention(name, &next),
+        }
+    }
+
+    /// A function that is named, with `next` after it. Whether it may be called here; `None` if it may be elsewhere, without
+    /// the name.
+    fn not_called(&mut self, name: Piece, next: Piece) -> Option<bool> {
+        let is_template = next.is(b"<");
+        if is_template && self.is_called_with_arguments() {
+            return Some(true);
+        }
+        // An attribute can say what is called, such as `cleanup`.
+        if !is_template && self.is_in_attribute() {
+            return None;
+        }
+        match self.value(name) {
+            Value::Harmless => Some(is_template),
+            Value::Called => Some(true),
+            Value::Escapes if self.names.is_a_guess(name.text) => {
+                self.names.has_guess_escaped = true;
+                Some(is_template)
+            }
+            Value::Escapes => None,
         }
     }
 
@@ -188,5 +210,26 @@ impl<'t> Scan<'t> {
     fn is_parameter(&self) -> bool {
         let is_parameters = |open: &OpenBracket| matches!(open, OpenBracket::Parentheses(round) if !round.has_default);
         self.brackets().all(is_parameters) && !self.is_at_head()
+    }
+}
+
+impl<'t> Scan<'t> {
+    /// Whether no bracket of the current declaration is open.
+    pub fn is_at_head(&self) -> bool {
+        matches!(self.open.last(), None | Some(OpenBracket::Braces(_)))
+    }
+
+    /// The brackets inside of the innermost braces, from the inside.
+    pub fn brackets(&self) -> impl Iterator<Item = &OpenBracket<'t>> {
+        let inner = self.open.iter().rev();
+        inner.take_while(|open| !matches!(open, OpenBracket::Braces(_)))
+    }
+
+    /// The innermost braces.
+    pub fn scope(&self) -> Option<&Braces<'t>> {
+        self.open.iter().rev().find_map(|open| match open {
+            OpenBracket::Braces(curly) => Some(curly),
+            _ => None,
+        })
     }
 }

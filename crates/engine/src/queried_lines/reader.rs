@@ -116,6 +116,15 @@ impl<'t> Reader<'t> {
         reader
     }
 
+    /// Reads the text from there on, which is no part of a literal.
+    pub fn from(text: &'t [u8], at: usize) -> Self {
+        Self {
+            text,
+            at,
+            path: b"",
+        }
+    }
+
     /// The next piece. Line markers set `path` and are skipped.
     ///
     /// # Errors

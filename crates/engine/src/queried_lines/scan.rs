@@ -40,6 +40,8 @@ pub struct Scan<'t> {
     pub changes: usize,
     /// Where the name of a class is expected: the number of open brackets there.
     pub class_at: Option<usize>,
+    /// Where the outermost declaration begins that is no namespace or class and is not at its end.
+    pub declaration_at: usize,
     /// Where the last attempt to skip braces ended in vain.
     pub not_skipped: usize,
 }
@@ -73,6 +75,7 @@ impl<'t> Scan<'t> {
             path: b"",
             changes: 0,
             class_at: None,
+            declaration_at: 0,
             not_skipped: 0,
         }
     }
@@ -299,6 +302,7 @@ impl<'t> Scan<'t> {
             self.asked_at = None;
         }
         self.statement.clear();
+        self.begin_declaration();
     }
 
     fn close_curly(&mut self) -> Option<()> {
@@ -377,24 +381,5 @@ impl<'t> Scan<'t> {
             true => Scope::Body,
             false => Scope::Other,
         }
-    }
-
-    /// Whether no bracket of the current declaration is open.
-    pub fn is_at_head(&self) -> bool {
-        matches!(self.open.last(), None | Some(OpenBracket::Braces(_)))
-    }
-
-    /// The brackets inside of the innermost braces, from the inside.
-    pub fn brackets(&self) -> impl Iterator<Item = &OpenBracket<'t>> {
-        let inner = self.open.iter().rev();
-        inner.take_while(|open| !matches!(open, OpenBracket::Braces(_)))
-    }
-
-    /// The innermost braces.
-    pub fn scope(&self) -> Option<&Braces<'t>> {
-        self.open.iter().rev().find_map(|open| match open {
-            OpenBracket::Braces(curly) => Some(curly),
-            _ => None,
-        })
     }
 }

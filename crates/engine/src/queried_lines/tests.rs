@@ -1,5 +1,7 @@
 //! Tests of which files can query their lines.
 
+mod values;
+
 use super::files;
 
 /// A class like C++'s `source_location`.
@@ -76,19 +78,6 @@ fn a_call_asks() {
     );
     // What a macro of a header makes is in the source.
     source_too("", "#pragma once\nint a = std::location\n::current().line;");
-}
-
-#[test]
-fn a_name_that_is_not_called_does_not() {
-    header_only(
-        "",
-        "int f(int current) { int a = current; current += 2; return current; }",
-    );
-    header_only(
-        "",
-        "struct I { int current; I(const I &o) noexcept(noexcept(current = o.current)); };",
-    );
-    source_too("", "struct I { int current; I() : current() {} };");
 }
 
 #[test]

@@ -167,7 +167,7 @@ fn a_header_with_assertions_needs_no_lines_of_the_source() {
 }
 
 /// Headers that ask for the line where something of theirs is used, which the use does not show, and the use.
-const UNNAMED: [(&str, &str); 10] = [
+const UNNAMED: [(&str, &str); 14] = [
     ("struct S { int (line) {__builtin_LINE()}; };", "S{}.line"),
     ("struct S { int __attribute__((aligned(8))) const (line) {__builtin_LINE()}; };", "S{}.line"),
     ("struct A { int operator+(int) const; }; template<int (A::*)(int) const> struct X { int v; };
@@ -180,6 +180,14 @@ const UNNAMED: [(&str, &str); 10] = [
       __device__ inline int f(int l = pick<int, int>(__builtin_LINE())) { return l; }", "f()"),
     ("struct [[deprecated(\"a; b\")]] S { int v; __device__ S(int, int l = __builtin_LINE()) : v(l) {} };
       __device__ inline int f(const S &s) { return s.v; }", "f(1)"),
+    // NVIDIA's front end takes the default of a function for a part of its type.
+    ("__device__ inline int f(int l = __builtin_LINE()) { return l; }
+      __device__ decltype(f) g; __device__ inline int g(int l) { return l; }", "g()"),
+    ("__device__ inline int f(int l = __builtin_LINE()) { return l; }
+      __device__ inline decltype(auto) g() { return (f); }", "g()()"),
+    ("__device__ inline int f(int l = __builtin_LINE()) { return l; }
+      template<auto &F> struct S { static constexpr decltype(auto) g = (F); }; using T = S<f>;", "T::g()"),
+    ("__device__ inline int f(int l = __builtin_LINE()) { return l; } __device__ inline int g(int l = 0) { return l; }", "(p ? f : g)()"),
     ("typedef struct S { int v; __device__ S(int, int l = __builtin_LINE()) : v(l) {} } T;", "T(1).v"),
 ];
 
