@@ -44,7 +44,7 @@ impl LinelessText {
 
 fn asked_groups(path: &Path) -> Option<BTreeSet<usize>> {
     let text = pieces::read_whole(path).ok()?;
-    let main = queried_lines::main_file(&text);
+    let main = queried_lines::main_file(&text)?;
     let files = queried_lines::files(&text)?;
     Some(files.iter().map(|file| group_of(file, main)).collect())
 }

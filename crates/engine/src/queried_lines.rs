@@ -52,9 +52,9 @@ pub fn are_in(text: &[u8]) -> bool {
     ASKS.iter().any(|word| memmem::find(text, word).is_some())
 }
 
-/// The main file of a text, as its line markers name it.
-pub fn main_file(text: &[u8]) -> &[u8] {
-    Marker::read(line_at(text, 0)).map_or(b"", |marker| marker.path)
+/// The main file of a text, as its line markers name it; `None` if the text does not begin with one.
+pub fn main_file(text: &[u8]) -> Option<&[u8]> {
+    Marker::read(line_at(text, 0)).map(|marker| marker.path)
 }
 
 /// The files, as line markers name them, in which a name is that asks: their lines count. `None` if all lines may count.

@@ -111,6 +111,9 @@ fn lines_that_are_asked_for_count() {
     same(&text, &text.replace("int x", "\nint x"));
     differ(&text, &text.replace("\nint f", "\n\nint f"));
     differ(&text, &text.replace("# 2", "# 3"));
+    // Which file is the main one is not known.
+    let text = "int a;\n# 1 \"a.cu\"\nint f() { return __builtin_LINE(); }\n";
+    differ(text, &text.replace("# 1", "# 2"));
 }
 
 #[test]
