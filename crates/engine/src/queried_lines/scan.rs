@@ -42,6 +42,8 @@ pub struct Scan<'t> {
     pub class_at: Option<usize>,
     /// Where the outermost declaration begins that is no namespace or class and is not at its end.
     pub declaration_at: usize,
+    /// How many bytes of declarations were read again.
+    pub read_again: usize,
     /// Where the last attempt to skip braces ended in vain.
     pub not_skipped: usize,
 }
@@ -76,6 +78,7 @@ impl<'t> Scan<'t> {
             changes: 0,
             class_at: None,
             declaration_at: 0,
+            read_again: 0,
             not_skipped: 0,
         }
     }

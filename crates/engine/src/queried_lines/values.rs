@@ -11,6 +11,9 @@ use super::head::is_part_of_type;
 use super::reader::{NextPiece, Piece, Reader, TokenKind};
 use super::scan::Scan;
 
+/// How many bytes may be read again, or as many as the text has. A text with more is not understood.
+const MOST_READ_AGAIN: usize = 16 << 20;
+
 /// Where a name is that is not called.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Value {
@@ -40,18 +43,31 @@ impl Scan<'_> {
     }
 
     /// What may become of the function that is named here.
-    pub fn value(&self, name: Piece) -> Value {
+    pub fn value(&mut self, name: Piece) -> Value {
         let ends: [&[u8]; 10] = [b")", b"]", b"}", b">", b"<", b",", b";", b":", b"?", b"."];
         let is_operand = |next: Piece| !ends.iter().any(|end| next.is(end));
         // `int name` is a variable. The value of an operator is another one. Three dots are three pieces.
         if is_part_of_type(self.last.text) || next(&mut { self.reader }).is_some_and(is_operand) {
             return Value::Harmless;
         }
+        // In a large function with many such names, each one reads all before it.
+        self.read_again += name.at - self.declaration_at;
+        if self.reads_too_much() {
+            return Value::Escapes;
+        }
         // A text that ends here, or that cannot be split, is refused by the reader of the whole text.
-        self.value_if_read(name).unwrap_or(Value::Escapes)
+        let mut end = name.at;
+        let value = self.value_if_read(name, &mut end);
+        self.read_again += end - name.at;
+        value.unwrap_or(Value::Escapes)
     }
 
-    fn value_if_read(&self, name: Piece) -> Option<Value> {
+    fn reads_too_much(&self) -> bool {
+        self.read_again > MOST_READ_AGAIN.max(self.text.len())
+    }
+
+    /// Sets `end` to the end of what was read.
+    fn value_if_read(&self, name: Piece, end: &mut usize) -> Option<Value> {
         let mut reader = Reader::from(self.text, self.declaration_at);
         let mut open = Vec::new();
         let mut last = Piece::NONE;
@@ -85,6 +101,7 @@ impl Scan<'_> {
                 return Some(Value::Harmless);
             }
             let piece = next(&mut reader)?;
+            *end = reader.at;
             let ends_angle = piece.is(b">") && open.last() == Some(&b'<');
             take(&mut open, piece, last)?;
             last = piece;
@@ -102,10 +119,13 @@ impl Scan<'_> {
     }
 
     /// Whether template arguments follow the name, and then a call.
-    pub fn is_called_with_arguments(&self) -> bool {
+    pub fn is_called_with_arguments(&mut self) -> bool {
         let mut reader = self.reader;
         let mut open = Vec::new();
         let mut last = Piece::NONE;
+        if self.reads_too_much() {
+            return false;
+        }
         while let Some(piece) = next(&mut reader) {
             let before = open.len();
             if take(&mut open, piece, last).is_none() {
@@ -113,10 +133,12 @@ impl Scan<'_> {
             }
             last = piece;
             if open.is_empty() {
+                self.read_again += reader.at - self.reader.at;
                 let is_end = before == 1 && piece.is(b">");
                 return is_end && next(&mut reader).is_some_and(|piece| piece.is(b"("));
             }
         }
+        self.read_again += reader.at - self.reader.at;
         false
     }
 }

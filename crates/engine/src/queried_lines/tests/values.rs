@@ -62,3 +62,21 @@ fn a_function_that_is_named_and_not_called_can_be_called_elsewhere() {
     assert!(files(text.as_bytes()).is_some());
     all("", "decltype(std::location::current) b;");
 }
+
+#[test]
+fn a_hostile_text_takes_no_longer_than_any_other() {
+    let raise = "int raise(int line = __builtin_LINE());";
+    all(
+        raise,
+        &format!("void f() {{ {} }}", "f(raise); ".repeat(1 << 16)),
+    );
+    header_only(
+        raise,
+        &format!("void f() {{ {} }}", "f(raise); ".repeat(1 << 8)),
+    );
+    let statement = "f(raise); ".repeat(1 << 8);
+    header_only(
+        raise,
+        &format!("void f() {{ {statement} }} ").repeat(1 << 5),
+    );
+}
