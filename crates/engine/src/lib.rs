@@ -6,7 +6,7 @@
 pub mod admission;
 pub mod announcement;
 pub mod any_lines;
-mod any_lines_conditions;
+pub mod any_lines_conditions;
 pub mod artifact;
 pub mod compiler_cache;
 pub mod conditions;

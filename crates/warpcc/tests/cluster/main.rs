@@ -20,6 +20,7 @@ use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use warpcc_engine::any_lines_conditions::AnyLinesConditions;
 use warpcc_engine::conditions::Conditions;
 use warpcc_testkit::casd::Casd;
 
@@ -187,7 +188,11 @@ fn step_records(cache: &Path) -> StepRecords {
                     .collect();
                 known.push(format!("absent {absent:?}"));
                 known.push(format!("outputs {:?}", outcome.outputs));
-                let conditions = Conditions::decode(&outcome.extra).expect("conditions");
+                // One that may be used for texts with other lines has more.
+                let of_any_lines = || AnyLinesConditions::decode(&outcome.extra);
+                let conditions = Conditions::decode(&outcome.extra)
+                    .or_else(|| of_any_lines().map(|all| all.conditions))
+                    .expect("conditions");
                 known.push(format!(
                     "streams {:?} {:?} {:?}",
                     outcome.stdout, outcome.stderr, conditions.times
