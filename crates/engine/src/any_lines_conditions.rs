@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use warpcc_plan::{FileId, Step};
 
-use crate::conditions::Conditions;
+use crate::conditions::{self, Conditions};
 use crate::context::RunContext;
 use crate::text_layout::TextLayout;
 
@@ -42,16 +42,12 @@ impl AnyLinesConditions {
 
     /// The conditions as bytes, for a record.
     pub fn encode(&self) -> Vec<u8> {
-        // These types cannot fail to serialise. If they did, the empty text would be a condition that never holds.
-        postcard::to_allocvec(self).unwrap_or_default()
+        conditions::encode(self)
     }
 
     /// The conditions from a record; `None` if the bytes are not conditions.
     pub fn decode(bytes: &[u8]) -> Option<Self> {
-        match postcard::take_from_bytes(bytes) {
-            Ok((conditions, [])) => Some(conditions),
-            Ok(_) | Err(_) => None,
-        }
+        conditions::decode(bytes)
     }
 }
 

@@ -16,6 +16,7 @@ use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use warpcc_cache::{Difference, guards};
 
@@ -133,16 +134,12 @@ impl Conditions {
 
     /// The conditions as bytes, for a record.
     pub fn encode(&self) -> Vec<u8> {
-        // These types cannot fail to serialise. If they did, the empty text would be a condition that never holds.
-        postcard::to_allocvec(self).unwrap_or_default()
+        encode(self)
     }
 
     /// The conditions from a record; `None` if the bytes are not conditions.
     pub fn decode(bytes: &[u8]) -> Option<Self> {
-        match postcard::take_from_bytes(bytes) {
-            Ok((conditions, [])) => Some(conditions),
-            Ok(_) | Err(_) => None,
-        }
+        decode(bytes)
     }
 
     /// Checks whether the conditions hold.
@@ -204,6 +201,20 @@ impl Conditions {
             directory: self.directory.is_some(),
             limits: self.limits.numbers(),
         }
+    }
+}
+
+/// Conditions as bytes.
+pub(crate) fn encode(conditions: &impl Serialize) -> Vec<u8> {
+    // These types cannot fail to serialise. If they did, the empty text would be a condition that never holds.
+    postcard::to_allocvec(conditions).unwrap_or_default()
+}
+
+/// Conditions from bytes; `None` if they are no conditions, or more.
+pub(crate) fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Option<T> {
+    match postcard::take_from_bytes(bytes) {
+        Ok((conditions, [])) => Some(conditions),
+        Ok(_) | Err(_) => None,
     }
 }
 
