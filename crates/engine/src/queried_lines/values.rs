@@ -44,10 +44,8 @@ impl Scan<'_> {
 
     /// What may become of the function that is named here.
     pub fn value(&mut self, name: Piece) -> Value {
-        let ends: [&[u8]; 10] = [b")", b"]", b"}", b">", b"<", b",", b";", b":", b"?", b"."];
-        let is_operand = |next: Piece| !ends.iter().any(|end| next.is(end));
-        // `int name` is a variable. The value of an operator is another one. Three dots are three pieces.
-        if is_part_of_type(self.last.text) || next(&mut { self.reader }).is_some_and(is_operand) {
+        // `int name` is a variable.
+        if is_part_of_type(self.last.text) {
             return Value::Harmless;
         }
         // In a large function with many such names, each one reads all before it.
@@ -71,8 +69,11 @@ impl Scan<'_> {
         let mut reader = Reader::from(self.text, self.declaration_at);
         let mut open = Vec::new();
         let mut last = Piece::NONE;
+        let mut before_last = Piece::NONE;
         // How many brackets were open where a type is copied.
         let mut copies: Vec<usize> = Vec::new();
+        // How many were open before the operands of what may be such an operator.
+        let mut operators: Vec<usize> = Vec::new();
         loop {
             let piece = next(&mut reader)?;
             if piece.at >= name.at {
@@ -81,20 +82,31 @@ impl Scan<'_> {
             if piece.kind == TokenKind::Word && copies_type(piece.text) {
                 copies.push(open.len());
             }
+            if piece.is(b"(") && may_be_operator(last, before_last) {
+                operators.push(open.len());
+            }
             take(&mut open, piece, last)?;
             match piece.text {
                 // The end of a statement, and of all that was in braces.
                 b";" if open.last() == Some(&b'{') => copies.retain(|at| *at < open.len()),
                 b"}" => copies.retain(|at| *at <= open.len()),
+                b")" => operators.retain(|at| *at < open.len()),
                 _ => {}
             }
-            last = piece;
+            before_last = std::mem::replace(&mut last, piece);
         }
-        if !copies.is_empty() {
+        if !copies.is_empty() || !operators.is_empty() {
             return Some(Value::Escapes);
         }
         let mut known = open.len();
         last = name;
+        // The value of an operator is another one, but its type may hold that of the name: `name + 0` in a template's arguments
+        // is a pointer. Three dots are three pieces.
+        let ends: [&[u8]; 10] = [b")", b"]", b"}", b">", b"<", b",", b";", b":", b"?", b"."];
+        let is_operand = |next: Piece| !ends.iter().any(|end| next.is(end));
+        if !open.contains(&b'<') && next(&mut { self.reader }).is_some_and(is_operand) {
+            return Some(Value::Harmless);
+        }
         loop {
             let is_open = |bracket: &u8| matches!(bracket, b'(' | b'<');
             if !open[..known].iter().any(is_open) {
@@ -196,4 +208,13 @@ fn take(open: &mut Vec<u8>, piece: Piece, last: Piece) -> Option<()> {
 fn copies_type(word: &[u8]) -> bool {
     let has = |part: &[u8]| memchr::memmem::find(word, part).is_some();
     has(b"decltype") || has(b"typeof")
+}
+
+/// Whether brackets after `last` may hold the operand of an operator of the compiler's own. Such operators have reserved names,
+/// as some functions of libraries do.
+fn may_be_operator(last: Piece, before_last: Piece) -> bool {
+    let ends_qualifier: [&[u8]; 3] = [b"::", b".", b"->"];
+    last.kind == TokenKind::Word
+        && last.text.starts_with(b"__")
+        && !ends_qualifier.iter().any(|end| before_last.is(end))
 }

@@ -167,7 +167,7 @@ fn a_header_with_assertions_needs_no_lines_of_the_source() {
 }
 
 /// Headers that ask for the line where something of theirs is used, which the use does not show, and the use.
-const UNNAMED: [(&str, &str); 14] = [
+const UNNAMED: [(&str, &str); 15] = [
     ("struct S { int (line) {__builtin_LINE()}; };", "S{}.line"),
     ("struct S { int __attribute__((aligned(8))) const (line) {__builtin_LINE()}; };", "S{}.line"),
     ("struct A { int operator+(int) const; }; template<int (A::*)(int) const> struct X { int v; };
@@ -188,6 +188,8 @@ const UNNAMED: [(&str, &str); 14] = [
     ("__device__ inline int f(int l = __builtin_LINE()) { return l; }
       template<auto &F> struct S { static constexpr decltype(auto) g = (F); }; using T = S<f>;", "T::g()"),
     ("__device__ inline int f(int l = __builtin_LINE()) { return l; } __device__ inline int g(int l = 0) { return l; }", "(p ? f : g)()"),
+    ("__device__ inline int f(int l = __builtin_LINE()) { return l; } template<class T> struct S { T g; };
+      __device__ inline auto g() { S<decltype(f + 0)> s; s.g = f; return s; }", "g().g()"),
     ("typedef struct S { int v; __device__ S(int, int l = __builtin_LINE()) : v(l) {} } T;", "T(1).v"),
 ];
 

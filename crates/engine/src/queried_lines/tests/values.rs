@@ -29,6 +29,9 @@ fn a_function_that_is_named_and_not_called_can_be_called_elsewhere() {
         "template <auto &F = raise> int call();",
         "template <auto &... F> struct X; using Y = X<n::raise...>;",
         "decltype(raise) other;",
+        "decltype(raise + 0) other = raise;",
+        "__type_of_a_later_compiler(raise) other;",
+        "int b = call<raise + 0>();",
         "typedef __typeof__(n::raise) other;",
         "decltype(auto) other() { return (raise); }",
         "decltype(auto) other() { int a; { a = 1; } return *raise; }",
@@ -48,10 +51,12 @@ fn a_function_that_is_named_and_not_called_can_be_called_elsewhere() {
         source_too(raise, source);
     }
     for source in [
-        "decltype(1) f(int raise) { for (int i = 0; i < raise + 1; i++) { raise++; } return raise * 2; }",
+        "int f(int raise) { decltype(1) a = 1; for (int i = 0; i < raise + 1; i++) { raise++; } return raise * 2; }",
         "int f(int raise) { for (int i = 0; i < raise; i++) if (raise > 3 && 2 < raise) return (raise); return raise; }",
         "int f(T b) { { using U = decltype(b); X<decltype(b)> c; } int raise = 1; return (raise); }",
         "int f(int (*a)(int)); int b = f(raise) + f(&raise);",
+        "int f(int raise, int a, int b) { if (a < raise + 1 && b) return raise - 1; return a < raise + 1; }",
+        "int f(int raise) { int a = std::__min(raise, 1) + b.__get(raise) + c->__get(raise); return __min(a) + raise; }",
         "bool operator<(S, int raise) { return raise; }",
     ] {
         header_only(raise, source);
