@@ -1,9 +1,12 @@
 //! Finds names that a run used and that it would not have used under nvcc. warpcc gives each output a private name
 //! until it is put in place, so a tool that uses such a name may do something else than under nvcc.
 
+use std::ffi::OsStr;
 use std::fs;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+use memchr::memmem;
 use warpcc_watch::{Observed, PathText};
 
 use crate::own_name;
@@ -43,6 +46,9 @@ pub fn find(observed: &Observed, scene: &Scene<'_>) -> Option<String> {
     if let Some(path) = placed_later(observed, scene) {
         return Some(format!("{} is not there yet", path.display()));
     }
+    // A step looks at thousands of paths. Few of them have the name of the private folder, and only these can be wrong.
+    let private = memmem::Finder::new(scene.scratch.file_name().unwrap_or_default().as_bytes());
+    let is_private = |path: &&PathText| private.find(path.as_os_str().as_bytes()).is_some();
     let looked_for = |path: &&PathText| {
         let inside = |folder: &Path| path.starts_with(folder) && ***path != *folder;
         // Each step's own folder is there before its tool begins.
@@ -55,16 +61,18 @@ pub fn find(observed: &Observed, scene: &Scene<'_>) -> Option<String> {
         is_made_up && !observed.written.contains_key(path.as_os_str())
     };
     let read = observed.read.keys().chain(&observed.missing);
-    let path = read.chain(&observed.found).find(looked_for)?;
+    let path = (read.chain(&observed.found).filter(is_private)).find(looked_for)?;
     Some(format!("{} is searched for", path.display()))
 }
 
 /// The user's name of an output, if a program used it although it was given another name. Under nvcc the program would
 /// have found the new file there.
 fn placed_later<'o>(observed: &'o Observed, scene: &Scene<'_>) -> Option<&'o PathText> {
+    let placed = scene.placed_later.iter();
+    let names: Vec<&OsStr> = placed.filter_map(|path| path.file_name()).collect();
     let is_output = |path: &&PathText| {
-        let path = scene.directory.join(path);
-        scene.placed_later.contains(&path)
+        let is_named = path.file_name().is_some_and(|name| names.contains(&name));
+        is_named && (scene.placed_later).contains(&scene.directory.join(path))
     };
     let used = observed.read.keys().chain(&observed.missing);
     let used = used.chain(&observed.found).chain(observed.looked.keys());

@@ -38,6 +38,9 @@ pub const ASKS: [&[u8]; 3] = [
     b"__builtin_source_location",
 ];
 
+/// How they all begin.
+const BUILTIN: &[u8] = b"__builtin_";
+
 /// A function that probably asks.
 const GUESS: &[u8] = b"current";
 
@@ -49,7 +52,8 @@ const MOST_NAMES: usize = 100;
 
 /// Whether the text contains a word of [`ASKS`], perhaps as a part of another.
 pub fn are_in(text: &[u8]) -> bool {
-    ASKS.iter().any(|word| memmem::find(text, word).is_some())
+    let mut builtins = memmem::find_iter(text, BUILTIN);
+    builtins.any(|at| ASKS.iter().any(|word| text[at..].starts_with(word)))
 }
 
 /// The main file of a text, as its line markers name it; `None` if the text does not begin with one.

@@ -12,8 +12,9 @@ use memchr::{memchr, memchr_iter, memchr3, memmem};
 use crate::text_layout::{LayoutMaker, TextLayout};
 use crate::{pieces, queried_lines};
 
-/// The size of the pieces that are passed to the hash.
-const PIECE: usize = 1 << 14;
+/// The size of the pieces that are passed to the hash: a whole number of BLAKE3's chunks, each of which is slow if it comes in
+/// parts.
+const PIECE: usize = 1 << 15;
 
 /// The hash of a text without its lines, computed while the text arrives in pieces.
 #[derive(Default)]
@@ -39,10 +40,10 @@ impl Tokens {
         if self.may_count {
             return text.len();
         }
-        self.asks |= queried_lines::are_in(text);
+        self.asks = self.asks || queried_lines::are_in(text);
         let mut raw = RawStrings::find(text);
         self.has_raw |= raw.next.is_some();
-        self.has_comment |= memmem::find(text, b"/*").is_some();
+        self.has_comment = self.has_comment || memmem::find(text, b"/*").is_some();
         // Comments are there only with -C. A comment may contain the beginning of a raw string.
         self.may_count |= self.has_raw && self.has_comment;
         let mut at = 0;
@@ -96,8 +97,9 @@ impl Tokens {
             }
         }
         if self.kept.len() >= PIECE {
-            self.hasher.update(&self.kept);
-            self.kept.clear();
+            let whole = self.kept.len() - self.kept.len() % PIECE;
+            self.hasher.update(&self.kept[..whole]);
+            self.kept.drain(..whole);
         }
     }
 
