@@ -68,6 +68,19 @@ pub fn kill_warpcc_after(space: &TestSpace, delay: u64) {
     assert!(left.is_empty(), "still running after {delay} ms: {left:?}");
 }
 
+/// Waits until the call has started a process.
+fn wait_for_a_tool(space: &TestSpace, call: &Child) {
+    let own = format!("{} ", call.id());
+    let end = Instant::now() + Duration::from_secs(60);
+    while !living(space)
+        .iter()
+        .any(|process| !process.starts_with(&own))
+    {
+        assert!(Instant::now() < end, "no tool was started");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
 fn pid(child: &Child) -> Pid {
     Pid::from_child(child)
 }
@@ -137,7 +150,7 @@ fn sigterm_during_a_fallback() {
         .process_group(0)
         .spawn()
         .expect("starting warpcc");
-    std::thread::sleep(Duration::from_millis(300));
+    wait_for_a_tool(&space, &child);
     kill_process(pid(&child), Signal::TERM).expect("sending the signal");
     let status = child.wait().expect("waiting for warpcc");
     let got = status
@@ -261,7 +274,7 @@ fn ignored_signals_stay_ignored() {
         .process_group(0)
         .spawn()
         .expect("starting warpcc");
-    std::thread::sleep(Duration::from_millis(300));
+    wait_for_a_tool(&space, &child);
     for signal in [Signal::HUP, Signal::INT] {
         kill_process(pid(&child), signal).expect("sending the signal");
     }

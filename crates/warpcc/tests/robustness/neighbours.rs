@@ -101,7 +101,10 @@ fn a_daemon_of_a_killed_call_holds_no_other_up() {
         std::thread::sleep(Duration::from_millis(5));
     };
     // It has a session of its own only when it is what it is to be.
-    std::thread::sleep(Duration::from_millis(200));
+    while !crate::orphans::sleeps(daemon) {
+        assert!(Instant::now() < end, "the daemon was not started");
+        std::thread::sleep(Duration::from_millis(5));
+    }
     first.kill().expect("killing it");
     first.wait().expect("waiting for it");
     let build = space.agree(&line);

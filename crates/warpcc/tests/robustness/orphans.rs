@@ -38,7 +38,7 @@ impl Daemon {
 }
 
 /// Whether the process is there and has become `sleep`.
-fn sleeps(pid: Pid) -> bool {
+pub fn sleeps(pid: Pid) -> bool {
     let path = format!("/proc/{}/cmdline", pid.as_raw_nonzero());
     fs::read(path).is_ok_and(|words| words.starts_with(b"sleep"))
 }
