@@ -167,6 +167,7 @@ fn a_header_with_assertions_needs_no_lines_of_the_source() {
 }
 
 /// Headers that ask for the line where something of theirs is used, which the use does not show, and the use.
+/// No header has the name `fetch_line`. With a usual one, such as `f`, all lines count for another reason.
 const UNNAMED: [(&str, &str); 15] = [
     ("struct S { int (line) {__builtin_LINE()}; };", "S{}.line"),
     ("struct S { int __attribute__((aligned(8))) const (line) {__builtin_LINE()}; };", "S{}.line"),
@@ -174,22 +175,22 @@ const UNNAMED: [(&str, &str); 15] = [
       struct S { X<&A::operator+> line {__builtin_LINE()}; };", "S{}.line.v"),
     ("struct P { int a; }; struct S { struct P line {__builtin_LINE()}; };", "S{}.line.a"),
     ("template<class> struct X { int v; }; struct S { X<void(int)> line alignas(8) {__builtin_LINE()}; };", "S{}.line.v"),
-    ("__device__ inline auto f() { for (struct S { int line = __builtin_LINE(); } s; ;) return s; }", "decltype(f()){}.line"),
-    ("__device__ inline auto f() { return [](int l = int{__builtin_LINE()}) { return l; }; }", "f()()"),
+    ("__device__ inline auto fetch_line() { for (struct S { int line = __builtin_LINE(); } s; ;) return s; }", "decltype(fetch_line()){}.line"),
+    ("__device__ inline auto fetch_line() { return [](int l = int{__builtin_LINE()}) { return l; }; }", "fetch_line()()"),
     ("template<class, class> __device__ int pick(int a) { return a; }
-      __device__ inline int f(int l = pick<int, int>(__builtin_LINE())) { return l; }", "f()"),
+      __device__ inline int fetch_line(int l = pick<int, int>(__builtin_LINE())) { return l; }", "fetch_line()"),
     ("struct [[deprecated(\"a; b\")]] S { int v; __device__ S(int, int l = __builtin_LINE()) : v(l) {} };
-      __device__ inline int f(const S &s) { return s.v; }", "f(1)"),
+      __device__ inline int fetch_line(const S &s) { return s.v; }", "fetch_line(1)"),
     // NVIDIA's front end takes the default of a function for a part of its type.
-    ("__device__ inline int f(int l = __builtin_LINE()) { return l; }
-      __device__ decltype(f) g; __device__ inline int g(int l) { return l; }", "g()"),
-    ("__device__ inline int f(int l = __builtin_LINE()) { return l; }
-      __device__ inline decltype(auto) g() { return (f); }", "g()()"),
-    ("__device__ inline int f(int l = __builtin_LINE()) { return l; }
-      template<auto &F> struct S { static constexpr decltype(auto) g = (F); }; using T = S<f>;", "T::g()"),
-    ("__device__ inline int f(int l = __builtin_LINE()) { return l; } __device__ inline int g(int l = 0) { return l; }", "(p ? f : g)()"),
-    ("__device__ inline int f(int l = __builtin_LINE()) { return l; } template<class T> struct S { T g; };
-      __device__ inline auto g() { S<decltype(f + 0)> s; s.g = f; return s; }", "g().g()"),
+    ("__device__ inline int fetch_line(int l = __builtin_LINE()) { return l; }
+      __device__ decltype(fetch_line) g; __device__ inline int g(int l) { return l; }", "g()"),
+    ("__device__ inline int fetch_line(int l = __builtin_LINE()) { return l; }
+      __device__ inline decltype(auto) g() { return (fetch_line); }", "g()()"),
+    ("__device__ inline int fetch_line(int l = __builtin_LINE()) { return l; }
+      template<auto &F> struct S { static constexpr decltype(auto) g = (F); }; using T = S<fetch_line>;", "T::g()"),
+    ("__device__ inline int fetch_line(int l = __builtin_LINE()) { return l; } __device__ inline int g(int l = 0) { return l; }", "(p ? fetch_line : g)()"),
+    ("__device__ inline int fetch_line(int l = __builtin_LINE()) { return l; } template<class T> struct S { T g; };
+      __device__ inline auto g() { S<decltype(fetch_line + 0)> s; s.g = fetch_line; return s; }", "g().g()"),
     ("typedef struct S { int v; __device__ S(int, int l = __builtin_LINE()) : v(l) {} } T;", "T(1).v"),
 ];
 
